@@ -8,7 +8,7 @@ from experiments.catalogue.paths_failover import SPOKEN, TRANSFERS
 from experiments.catalogue.paths_file import BASE, NAMES
 from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
-from experiments.workloads import rates, traffic
+from experiments.workloads import account, rates, traffic
 from experiments.workloads.actors import Bulk, Pause
 from topologies.parameter import Parameter, Params
 
@@ -24,6 +24,7 @@ LIKE_WIFI: Params = {
     **{"second_down_mbps": 7.04, "second_up_mbps": 2.02, "second_rtt_ms": 50.0},
     **{"second_queue_down_ms": 50.0, "second_queue_up_ms": 50.0},
 }
+MOST_ACKS = 0.01  # of the bytes that they acknowledge
 CASES = {"Wi-Fi and LTE": (LTE, 0.95), "two paths as Wi-Fi": (LIKE_WIFI, 0.97)}
 
 
@@ -39,6 +40,18 @@ def of_the_sum(case: str, transfer: str) -> Claim:
         metric="goodput_mbps",
         expect="more",
         than=least,
+    )
+
+
+def of_acks(case: str, transfer: str) -> Claim:
+    second, _ = CASES[case]
+    return Claim(
+        row="paths-bulk",
+        where=OWN,
+        says=f"{case}, {SPOKEN[transfer]}: ACKs, to the bytes that they acknowledge",
+        of={**BASE, **second, "transfer": transfer, "how": "both"},
+        metric="ack_share",
+        than=MOST_ACKS,
     )
 
 
@@ -59,7 +72,10 @@ class PathsBulk(Experiment):
         Parameter("transfer", "down", "text", "which way the bytes go", TRANSFERS),
         Parameter("seconds", 10.0, "number", "measured, of each transfer", low=0.5),
     )
-    metrics = (Metric("goodput_mbps", "goodput", "Mbit/s", "more", matters=0.01),)
+    metrics = (
+        Metric("goodput_mbps", "goodput", "Mbit/s", "more", matters=0.01),
+        Metric("ack_share", "ACKs, to what they acknowledge", "", matters=0.05),
+    )
     paths = NAMES
     grids = tuple(
         {**BASE, **second, "how": HOWS, "transfer": TRANSFERS} for second, _ in CASES.values()
@@ -69,7 +85,12 @@ class PathsBulk(Experiment):
     quick_reps = 5
     in_all_quick = False
     run_seconds = 27.0
-    claims = tuple(of_the_sum(case, transfer) for case in CASES for transfer in TRANSFERS)
+    claims = tuple(
+        kind(case, transfer)
+        for kind in (of_the_sum, of_acks)
+        for case in CASES
+        for transfer in TRANSFERS
+    )
     figures = (
         Figure(
             name="goodput",
@@ -88,6 +109,9 @@ class PathsBulk(Experiment):
         "Goodput is of ten seconds, from five seconds after a transfer began.",
         "Either alone: two transfers one after the other in one run, each bound to its path by lp "
         "--rule, with the pipes of the other path idle. Bounds are the laboratory's own.",
+        "ACKs are messages of the extension, which one end sends by all pipes; TCP's own "
+        "acknowledgements are none of them. Their bytes, headers included, over those that the "
+        "other end gave to the pipes, in the ten seconds of goodput (of either alone: over LTE).",
     )
 
     def lp_options(self, params: Params, folder: Folder) -> list[str]:
@@ -99,7 +123,7 @@ class PathsBulk(Experiment):
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         both = run.params["how"] == "both"
         goodput = [carried_mbps(run, port) for port in list(PORTS.values())[: 1 if both else None]]
-        return {"goodput_mbps": sum(goodput)}
+        return {"goodput_mbps": sum(goodput), "ack_share": ack_share(run)}
 
 
 def carried_mbps(run: "LiveRun", port: int) -> float:
@@ -110,3 +134,15 @@ def carried_mbps(run: "LiveRun", port: int) -> float:
     if not mbps:
         raise RunFailed(f"nothing came of the transfer to port {port}")
     return mbps
+
+
+def ack_share(run: "LiveRun") -> float:
+    """Of the transfer that ended last."""
+    assert run.pair is not None
+    until = SETTLE_S + float(run.params["seconds"])  # type: ignore[arg-type]
+    ends = ("rp", "lp") if run.params["transfer"] == "down" else ("lp", "rp")
+    sent, acked = (
+        account.grown(run.pair.statistics(who), run.went + SETTLE_S, run.went + until)
+        for who in ends
+    )
+    return acked["tx_ack_bytes"] / sent["tx_bytes"]

@@ -132,11 +132,10 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 		delay_acked(a, ack);
 }
 
-void aggregate_joins(struct aggregate *a, const struct aggregate *first,
+bool aggregate_joins(struct aggregate *a, const struct aggregate *first,
 		     int64_t now)
 {
-	if (a->mode == AGGREGATE_DELAY)
-		delay_joins(a, first, now);
+	return a->mode == AGGREGATE_DELAY && delay_joins(a, first, now);
 }
 
 int64_t aggregate_round_takes(const struct aggregate *a)
@@ -154,6 +153,7 @@ static void mind_idle(struct aggregate *a, size_t held, int64_t now)
 	a->after_idle = true;
 	a->idle_at = now;
 	aggregate_unlimited(a, now);
+	delay_rests(a, now);
 }
 
 /*

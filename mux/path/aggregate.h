@@ -103,8 +103,9 @@ struct aggregate {
 
 	enum aggregate_probe probe;
 	double probe_part;	/* of what was held it lets be held */
+	bool probe_tells;	/* it is large enough for what else changes round trips */
 	size_t probe_from;	/* the limit until then */
-	int64_t probe_until;	/* it does not end before: other paths take part */
+	int64_t probe_until;	/* it does not end before, as other paths take part; none begins */
 	unsigned int vain;	/* probes that showed others' queue, less those of ours */
 	int64_t vain_at;	/* when one that held more last did */
 	unsigned int clear;	/* rounds without a queue, in a row, while we yield */
@@ -145,9 +146,10 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack);
 
 /*
  * The @first path of the session begins an experiment. This one takes part where its own limit is
- * in the way: it holds less or more at the same time, and learns from it as from its own.
+ * in the way: it holds less or more at the same time, and learns from it as from its own. Returns
+ * whether it does.
  */
-void aggregate_joins(struct aggregate *a, const struct aggregate *first,
+bool aggregate_joins(struct aggregate *a, const struct aggregate *first,
 		     int64_t now);
 
 /* How long a round takes, in ns, by the one before. */

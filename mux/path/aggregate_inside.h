@@ -32,8 +32,11 @@ size_t aggregate_limit(const struct aggregate *a, int64_t now);
 void aggregate_set_limit(struct aggregate *a, double bytes, int64_t now);
 
 void delay_init(struct aggregate *a, int64_t now);
-void delay_joins(struct aggregate *a, const struct aggregate *first,
+bool delay_joins(struct aggregate *a, const struct aggregate *first,
 		 int64_t now);
+
+/* There is nothing on the path: an experiment that was under way tells nothing. */
+void delay_rests(struct aggregate *a, int64_t now);
 void delay_acked(struct aggregate *a, const struct aggregate_ack *ack);
 
 #endif

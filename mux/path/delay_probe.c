@@ -123,7 +123,7 @@ static void more_ends(struct aggregate *a, const struct aggregate_round *r,
 {
 	a->limit = a->probe_from;
 	/* No more was held, as there was less to send, or as pipes repaired. */
-	if (!r->limited || r->held <= a->before.held)
+	if (!a->probe_tells || !r->limited || r->held <= a->before.held)
 		return;
 	if (our_share(a, r) >= SHARE) {
 		/* So the path has become slower. */
@@ -167,6 +167,7 @@ static bool probe(struct aggregate *a, enum aggregate_probe kind,
 {
 	a->probe = kind;
 	a->probe_part = part;
+	a->probe_tells = true;
 	a->probe_from = a->limit;
 	a->earlier = a->before;
 	a->before = *r;
@@ -174,14 +175,24 @@ static bool probe(struct aggregate *a, enum aggregate_probe kind,
 	return true;
 }
 
-static bool hold_more(struct aggregate *a, const struct aggregate_round *r,
-		      int64_t now)
+/* By what part more has to be held, so that it tells. */
+static double more(const struct aggregate *a, const struct aggregate_round *r)
 {
 	double ns = larger(NOISES * a->noise, 2 * delay_slack(a));
-	double part = larger(MORE, ns / r->rtt);
 
-	part = larger(part, 2 * (double)a->mss / r->held);
-	return probe(a, PROBE_MORE, r, 1 + part, now);
+	return larger(larger(MORE, ns / r->rtt),
+		      2 * (double)a->mss / r->held);
+}
+
+/* To what part less has to be held. */
+static double less(const struct aggregate *a, const struct aggregate_round *r)
+{
+	return a->state == AGGREGATE_YIELD ? SHARE : LESS * a->base / r->least;
+}
+
+static bool is_clear(const struct aggregate *a, const struct aggregate_round *r)
+{
+	return NOISES * a->noise < r->rtt / 2;
 }
 
 /* What a path that carries little, or nothing now, holds is no matter of its limit. */
@@ -198,15 +209,29 @@ static bool may_join(const struct aggregate *a, enum aggregate_probe kind,
 	       (double)(now - a->asked_at) < r->rtt;
 }
 
-/* By the same part: what all hold together changes by it, and so does a queue of theirs. */
-void delay_joins(struct aggregate *a, const struct aggregate *first, int64_t now)
+/*
+ * By the same part: what all hold together changes by it, and so does a queue of theirs. But a path
+ * that has nothing in common with the first is not to hold much more than it would ask itself, nor
+ * less than it would.
+ */
+bool delay_joins(struct aggregate *a, const struct aggregate *first, int64_t now)
 {
 	struct aggregate_round r = a->before;
+	double part = first->probe_part;
+	bool tells = true;
 
 	if (!may_join(a, first->probe, now))
-		return;
-	probe(a, first->probe, &r, first->probe_part, now);
+		return false;
+	if (first->probe == PROBE_MORE) {
+		part = smaller(part, 1 + 2 * more(a, &r));
+		tells = is_clear(a, &r) && part > 1 + more(a, &r) / 2;
+	} else {
+		part = larger(part, less(a, &r));
+	}
+	probe(a, first->probe, &r, part, now);
+	a->probe_tells = tells;
 	delay_begin_round(a, now);
+	return true;
 }
 
 bool delay_probe_begins(struct aggregate *a, const struct aggregate_round *r,
@@ -214,17 +239,19 @@ bool delay_probe_begins(struct aggregate *a, const struct aggregate_round *r,
 {
 	double slack = delay_slack(a);
 
+	if (now < a->probe_until)
+		return false;
 	if (a->state == AGGREGATE_YIELD)
 		return now >= a->yield_until && r->least > delay_wish(a) &&
-			probe(a, PROBE_LESS, r, SHARE, now);
+			probe(a, PROBE_LESS, r, less(a, r), now);
 	a->best = larger(a->best, a->rate);
 	if (r->least <= a->base + slack / 2)
 		alone(a);
 	/* First, as who has the base wrong suspects others all the time. */
 	if (now - a->period_at > PERIOD)
-		return probe(a, PROBE_LESS, r, LESS * a->base / r->least, now);
-	return is_suspicious(a, r, now) && NOISES * a->noise < r->rtt / 2 &&
-		hold_more(a, r, now);
+		return probe(a, PROBE_LESS, r, less(a, r), now);
+	return is_suspicious(a, r, now) && is_clear(a, r) &&
+		probe(a, PROBE_MORE, r, 1 + more(a, r), now);
 }
 
 void delay_probe_ends(struct aggregate *a, const struct aggregate_round *r,
@@ -237,4 +264,14 @@ void delay_probe_ends(struct aggregate *a, const struct aggregate_round *r,
 	a->probe = PROBE_NONE;
 	a->before.held = 0;
 	a->before.rate = r->rate;
+}
+
+void delay_rests(struct aggregate *a, int64_t now)
+{
+	if (!a->probe)
+		return;
+	a->limit = a->probe_from;
+	a->probe = PROBE_NONE;
+	a->before.held = 0;
+	delay_begin_round(a, now);
 }

@@ -160,15 +160,14 @@ bool paths_send(struct paths *paths, struct pipe *p, size_t len, int64_t now,
 static void probe_together(struct paths *paths, const struct aggregate *first,
 			   int64_t now)
 {
-	int64_t longest = 0;
+	int64_t longest = aggregate_round_takes(first);
 	unsigned int i;
 
 	for (i = 0; i < paths->npaths; i++) {
 		struct aggregate *a = &paths->path[i].aggregate;
 
-		if (a != first)
-			aggregate_joins(a, first, now);
-		if (a->probe && aggregate_round_takes(a) > longest)
+		if (a != first && aggregate_joins(a, first, now) &&
+		    aggregate_round_takes(a) > longest)
 			longest = aggregate_round_takes(a);
 	}
 	if (longest > TOGETHER)
