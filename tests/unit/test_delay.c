@@ -183,6 +183,7 @@ static void begin_trial(struct aggregate *a, int64_t at)
 	};
 	a->probe = PROBE_MORE;
 	a->probe_from = LIMIT;
+	a->probe_tells = true;
 	a->vain = 2;
 }
 
