@@ -126,8 +126,13 @@ class PathsBulk(Experiment):
         return {"goodput_mbps": sum(goodput), "ack_share": ack_share(run)}
 
 
+def ends_s(run: "LiveRun") -> float:
+    """When a transfer was measured for long enough, from its beginning on."""
+    return SETTLE_S + float(run.params["seconds"])  # type: ignore[arg-type]
+
+
 def carried_mbps(run: "LiveRun", port: int) -> float:
-    until = SETTLE_S + float(run.params["seconds"])  # type: ignore[arg-type]
+    until = ends_s(run)
     bulk = Bulk(port=port, way=run.params["transfer"])  # type: ignore[arg-type]
     found = traffic.play(run, {"bulk": bulk, "clock": Pause(seconds=until)}, f"port-{port}")
     mbps = rates.mbps(found["bulk"]["bins"], SETTLE_S, until)
@@ -139,7 +144,7 @@ def carried_mbps(run: "LiveRun", port: int) -> float:
 def ack_share(run: "LiveRun") -> float:
     """Of the transfer that ended last."""
     assert run.pair is not None
-    until = SETTLE_S + float(run.params["seconds"])  # type: ignore[arg-type]
+    until = ends_s(run)
     ends = ("rp", "lp") if run.params["transfer"] == "down" else ("lp", "rp")
     sent, acked = (
         account.grown(run.pair.statistics(who), run.went + SETTLE_S, run.went + until)

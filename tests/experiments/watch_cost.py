@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import Event, Thread
 from urllib.request import urlopen
 
+from base.shell import until
 from bench.stats import Spread
 from experiments.workloads.siege import cpu_s
 from tests.experiments.test_watch_lab import URL
@@ -84,10 +85,7 @@ def page(folder: Path) -> Iterator[tuple[str, int]]:
     with log.open("w") as said:
         server = subprocess.Popen(list(map(str, words)), stdout=said, stderr=said)
     try:
-        while not (found := URL.search(log.read_text())):
-            assert server.poll() is None, log.read_text()
-            time.sleep(0.1)
-        yield found[0], server.pid
+        yield until("the page's address", lambda: URL.search(log.read_text()))[0], server.pid
     finally:
         server.terminate()
         server.wait()

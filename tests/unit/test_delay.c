@@ -6,23 +6,8 @@
 
 #include <cmocka.h>
 
+#include "limited.h"
 #include "miles.h"
-
-enum { LIMIT = 67000 };
-
-/* A limit that has been in the way for long, on a path of @base. */
-static void begin_bound(struct aggregate *a, int64_t base, int64_t at)
-{
-	aggregate_init(a, AGGREGATE_DELAY, 0, 0);
-	a->state = AGGREGATE_BOUND;
-	a->after_idle = false;
-	a->base = (double)base;
-	a->limit = LIMIT;
-	a->best = a->rate = 10 * MBIT;
-	a->period_at = a->round_at = at;
-	a->limited_from = at;
-	a->limited_to = 0;
-}
 
 /* Stamps of as long as @rtt for a second, of a path on which @least was seen. */
 static void hear(struct aggregate *a, int64_t at, int64_t rtt, int64_t least)
@@ -150,26 +135,6 @@ static void a_long_queue_ends_the_start_at_once(void **state)
 	(void)state;
 	begin_start(&a, 20 * MS, 40);
 	assert_int_equal(a.state, AGGREGATE_BOUND);
-}
-
-/* Messages of one round: what was held as each was sent, and how long it took. */
-static void hear_a_round(struct aggregate *a, int64_t at, size_t held,
-			 int64_t rtt)
-{
-	uint64_t rounds = a->rounds;
-
-	for (int i = 0; a->rounds == rounds; i++) {
-		struct aggregate_ack ack = {
-			.sent_at = at + i * MS, .left_at = at + i * MS,
-			.acked_at = at + i * MS + rtt,
-			.counted_at = at + i * MS + rtt,
-			.delivered = (uint64_t)i * 625, .held = held,
-			.least = 60 * MS, .mss = 1448, .more = true,
-		};
-
-		assert_true(i < 1000);
-		aggregate_acked(a, &ack);
-	}
 }
 
 /* More is held on trial, as others are suspected for the third time. */

@@ -6,24 +6,16 @@
 
 #include <cmocka.h>
 
+#include "limited.h"
 #include "miles.h"
-
-enum { LIMIT = 67000 };
 
 static const int64_t at = 100 * S;
 
 /* A limit that is in the way, on a path of 60 ms with a queue of 8. */
 static void carry(struct aggregate *a)
 {
-	aggregate_init(a, AGGREGATE_DELAY, 0, 0);
-	a->state = AGGREGATE_BOUND;
-	a->after_idle = false;
-	a->base = 60e6;
-	a->limit = LIMIT;
+	begin_bound(a, 60 * MS, at);
 	a->mss = 1448;
-	a->best = a->rate = 10 * MBIT;
-	a->period_at = a->round_at = a->limited_from = at;
-	a->limited_to = 0;
 	a->asked_at = at - 10 * MS;
 	a->before = (struct aggregate_round){
 		.held = LIMIT, .rtt = 68e6, .least = 68e6, .rate = 10 * MBIT,
@@ -37,25 +29,6 @@ static void experiment(struct aggregate *first, enum aggregate_probe probe,
 	carry(first);
 	first->probe = probe;
 	first->probe_part = part;
-}
-
-/* Messages that tell of a round. */
-static void hear_a_round(struct aggregate *a, size_t held, int64_t rtt)
-{
-	uint64_t rounds = a->rounds;
-
-	for (int i = 0; a->rounds == rounds; i++) {
-		struct aggregate_ack ack = {
-			.sent_at = at + i * MS, .left_at = at + i * MS,
-			.acked_at = at + i * MS + rtt,
-			.counted_at = at + i * MS + rtt,
-			.delivered = (uint64_t)i * 1250, .held = held,
-			.least = 60 * MS, .mss = 1448, .more = true,
-		};
-
-		assert_true(i < 1000);
-		aggregate_acked(a, &ack);
-	}
 }
 
 static void it_changes_by_the_same_part(void **state)
@@ -74,7 +47,7 @@ static void it_changes_by_the_same_part(void **state)
 	assert_int_equal(a.probe, PROBE_LESS);
 	assert_in_range(a.limit, LIMIT * 0.799, LIMIT * 0.801);
 	/* And back, when the round is over. */
-	hear_a_round(&a, LIMIT * 0.8, 61 * MS);
+	hear_a_round(&a, at, LIMIT * 0.8, 61 * MS);
 	assert_int_equal(a.probe, PROBE_NONE);
 	assert_int_equal(a.limit, LIMIT);
 }
@@ -110,7 +83,7 @@ static void what_its_own_noise_hides_tells_nothing(void **state)
 		a.vain = 2;
 		assert_true(aggregate_joins(&a, &first, at));
 		a.before.rtt = a.before.least = 160e6;
-		hear_a_round(&a, LIMIT * 1.12, 160 * MS);
+		hear_a_round(&a, at, LIMIT * 1.12, 160 * MS);
 		assert_int_equal(a.state, i ? AGGREGATE_BOUND : AGGREGATE_YIELD);
 		assert_int_equal(a.vain, i ? 2 : 3);
 	}
