@@ -243,10 +243,7 @@ class Scene:
 
     def lent(self) -> None:
         """rp listens there for lp, which connects to the server."""
-        with greeting():
-            sock = self.ns.connect(("127.0.0.1", LENT))
-        with sock, using():
-            answers(sock)
+        self._answered_at(LENT)
 
     def commands(self) -> None:
         """A path is put out of use and back while a connection is hinted at."""
@@ -290,8 +287,11 @@ class Scene:
             assert ending.how in ("eof", "reset") and not ending.size, ending
 
     def forwarded(self) -> None:
+        self._answered_at(FORWARDED)
+
+    def _answered_at(self, port: int) -> None:
         with greeting():
-            sock = self.ns.connect(("127.0.0.1", FORWARDED))
+            sock = self.ns.connect(("127.0.0.1", port))
         with sock, using():
             answers(sock)
 
