@@ -32,6 +32,7 @@ from tests.relay.wire import Message, Pipe, RawRp, raw_lp, raw_rp
 HELLO = wire_ext.Hello(bytes(range(16)), 0, 3)
 EXTENDED = ("127.0.0.1", wire_ext.PORT)
 NETWORK_UNREACHABLE = 3
+FOREIGN = "the other end does not speak the extension"
 
 
 @contextmanager
@@ -87,11 +88,9 @@ def says(*messages: bytes) -> Callable[[Pipe], wire_ext.Hello]:
 def test_an_rp_without_the_extension(box: Namespace, tmp_path: Path) -> None:
     """Port 6010 refuses, so the baseline begins at once; not a byte of id 0 goes to it."""
     with raw_rp(box) as rp, local_proxy(box, tmp_path, ready=None) as lp:
-        started = time.monotonic()
         pipes = rp.accept(4)
-        why = r"without the extension \(port 6010: Connection refused\)"
+        why = r"without the extension \(port 6010: Connection refused\)"  # no time was up
         lp.expect(rf"4 pipes to 127.0.0.1:6000 are up, {why}$")
-        assert time.monotonic() - started < 1.9  # it did not wait for an answer
         with socks(box, "192.0.2.1", 80) as sock:
             sock.sendall(b"x" * 100_000)
             sock.shutdown(socket.SHUT_WR)
@@ -126,30 +125,33 @@ def at_once(pipe: Pipe) -> Iterator[Message]:
 
 
 @pytest.mark.parametrize(
-    ("player", "least", "most"),
+    ("player", "why"),
     [
-        pytest.param(silent, 1.9, 4.0, id="silent"),
-        pytest.param(closes, 0.0, 1.5, id="closes"),
-        pytest.param(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), 0.0, 1.5, id="http"),
-        pytest.param(says(wire_ext.welcome(wire_ext.REFUSED)), 0.0, 1.5, id="refused"),
-        pytest.param(says(wire_ext.welcome(wire_ext.NEW, 1)), 0.0, 1.5, id="half of it"),
+        pytest.param(silent, "no answer to HELLO", id="silent"),
+        pytest.param(closes, "the other end closed the first pipe", id="closes"),
+        pytest.param(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), FOREIGN, id="http"),
+        pytest.param(
+            says(wire_ext.welcome(wire_ext.REFUSED)), "rp refused the extension", id="refused"
+        ),
+        pytest.param(says(wire_ext.welcome(wire_ext.NEW, 1)), "Protocol error", id="half of it"),
     ],
 )
 def test_lp_goes_on_with_the_baseline(
     box: Namespace,
     tmp_path: Path,
     player: Callable[[Pipe], object],
-    least: float,
-    most: float,
+    why: str,
 ) -> None:
+    """Why tells whether it was for want of time: two seconds, and else at once."""
     with (
         serving(box, echo) as server,
         remote_proxy(box, tmp_path, "--extended", "off"),
         playing(box, player) as seen,
     ):
         started = time.monotonic()
-        with local_proxy(box, tmp_path):
-            assert least <= time.monotonic() - started <= most
+        with local_proxy(box, tmp_path) as lp:
+            lp.expect(rf"without the extension \(port 6010: {why}\)")
+            assert player is not silent or time.monotonic() - started > 1.9
             serves(box, server.port)
         (hello,) = seen
         assert isinstance(hello, wire_ext.Hello)
@@ -163,7 +165,7 @@ def test_a_network_that_drops_the_port(box: Namespace, tmp_path: Path) -> None:
     with serving(box, echo) as server, remote_proxy(box, tmp_path):
         started = time.monotonic()
         with local_proxy(box, tmp_path):
-            assert 1.9 <= time.monotonic() - started <= 4.0
+            assert time.monotonic() - started > 1.9
             serves(box, server.port)
 
 

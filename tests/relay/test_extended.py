@@ -186,7 +186,7 @@ def test_late_answers_are_true(box: Namespace, tmp_path: Path) -> None:
         assert reply_to(box, "169.254.169.254", 80) == DENIED
         started = time.monotonic()
         assert reply_to(box, "10.9.0.1", 80) == TIMED_OUT
-        assert 0.8 < time.monotonic() - started < 3
+        assert time.monotonic() - started > 0.9
 
 
 def test_early_answers_do_not_wait(box: Namespace, tmp_path: Path) -> None:

@@ -5,10 +5,8 @@ How long the machine itself kept everybody waiting is measured beside, and allow
 """
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from tests.conftest import why_no_namespace
 from tests.relay import payload, records
 from tests.relay.ends import read_exactly, serving, socks
+from tests.relay.late import Lateness, lateness
 from tests.relay.miles import (
     PATHS,
     PIPES,
@@ -38,39 +37,11 @@ RTT_S = 2 * DELAY_MS / 1000
 EVENT_S = 2 * RTT_S + 0.1
 SILENCE_S = 1.0
 BEFORE_S = 0.05  # what was on its way when it happened arrives after it
-TICK_S = 0.005
 # Of a path a transfer has so much: headers take the rest.
 ALONE_MBPS = RATE_MBPS * 0.95
 # On a busy machine the limit to what a path's pipes hold may stay at 0.8, see decision 0022.
 LEFT_MBPS, BOTH_MBPS = 0.8 * ALONE_MBPS, 1.4 * ALONE_MBPS
 WAYS = pytest.mark.parametrize("down", [True, False], ids=["download", "upload"])
-
-
-class Lateness(threading.Thread):
-    """Sleeps by ticks: how long the machine let nobody run, at worst."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.worst = 0.0
-        self.over = threading.Event()
-
-    def run(self) -> None:
-        before = time.monotonic()
-        while not self.over.wait(TICK_S):
-            now = time.monotonic()
-            self.worst = max(self.worst, now - before - TICK_S)
-            before = now
-
-
-@contextmanager
-def lateness() -> Iterator[Lateness]:
-    late = Lateness()
-    late.start()
-    try:
-        yield late
-    finally:
-        late.over.set()
-        late.join()
 
 
 @pytest.fixture
@@ -83,10 +54,9 @@ def two_miles(tmp_path: Path) -> Iterator[Miles]:
 
 
 def pauses(stream: Stream, since: float, most: float, late: Lateness) -> None:
-    """What comes late to one of five processes comes late to the stream."""
     until("it goes on", lambda: stream.at[-1][0] > since + most + 1, 20)
     pause = stream.longest_pause(since - BEFORE_S)
-    assert pause < most + 5 * late.worst, f"paused for {pause:.3f} s; {late.worst:.3f} s late"
+    assert pause < late.allowed(most), f"paused for {pause:.3f} s; {late.worst:.3f} s late"
 
 
 def goes_on(stream: Stream, least: float) -> None:

@@ -12,6 +12,8 @@ from tests.relay.netns import Namespace
 from tests.relay.programs import ROOT, program
 from tests.relay.proxies import local_proxy
 
+pytestmark = pytest.mark.timeout(600)  # the first of them builds, beside others
+
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -19,7 +21,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("plain") / "a.out"
     sources = [*sorted((ROOT / "rp").glob("*.c")), *sorted((ROOT / "mux").glob("*/*.c"))]
     argv = ["gcc", "-O1", *sources, "-lpthread", "-o", to]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(argv, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return to
 
