@@ -6,6 +6,7 @@ import socket
 import statistics
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,6 +40,11 @@ def median_ms(arrivals: list[Arrival]) -> float:
     return statistics.median(arrival.delay_ms for arrival in arrivals)
 
 
+def least_ms(arrivals: list[Arrival]) -> float:
+    """None is early, and not all are late, however late the machine."""
+    return min(arrival.delay_ms for arrival in arrivals)
+
+
 def shown_to_hold(lab: Bed, what: str, attempt: Callable[[], None]) -> None:
     again_if_late(lambda: lateness_of("the link", lab.link.truth()), what, attempt)
 
@@ -52,12 +58,15 @@ def json_lines(path: Path) -> list[dict]:
 
 def test_delay_is_as_declared_in_each_direction(ends: Ends, tmp_path: Path) -> None:
     with bed(ends, tmp_path, ab={"delay_ms": 20}, ba={"delay_ms": 35, "rate_mbps": 2}) as lab:
-        down = measure(lab, "ab", 60, 0.01, ip_bytes=100)
-        up = measure(lab, "ba", 60, 0.01, ip_bytes=100)
-    assert numbers(down) == numbers(up) == list(range(60))
-    assert 20 <= median_ms(down) < 20.5
-    sending_ms = 114 * 8 / 2000
-    assert 35 + sending_ms <= median_ms(up) < 35.5 + sending_ms
+        for direction, declared in (("ab", 20.0), ("ba", 35 + 114 * 8 / 2000)):
+            shown_to_hold(lab, "delay", partial(check_delay, lab, direction, declared))
+
+
+def check_delay(lab: Bed, direction: str, declared_ms: float) -> None:
+    got = measure(lab, direction, 60, 0.01, ip_bytes=100)
+    assert numbers(got) == list(range(60))
+    assert least_ms(got) >= declared_ms
+    within("delay", median_ms(got), declared_ms - 0.1, declared_ms + 0.5)
 
 
 @pytest.mark.parametrize("direction", ["ab", "ba"])
@@ -113,24 +122,30 @@ def test_a_trace_delivers_what_it_allows_to_a_packet(ends: Ends, tmp_path: Path)
     outage.write_text("600000\n")
     period_ms = [10, 10, 10, 40, 100, 100]
     path.write_text("".join(f"{at}\n" for at in period_ms))
-    with bed(ends, tmp_path, ab={"trace": outage, "queue_packets": 10000}) as lab:
-        sender, receiver, to = lab.to("ab")
-        with receiving(receiver) as got:
-            send(sender, to, FULL, 120, 0)
-            until("all to wait", lambda: lab.link.truth()["ab"]["now"]["queue_packets"] == 120)
-            changed = lab.link.set("ab", trace=path)
-            lab.settle("ab")
-        counters = lab.link.truth()["ab"]["counters"]
-        began_ms = lab.link.ready["started_unix"] * 1e3 + changed["t_ms"]
-    assert changed["ab"]["trace"] == str(path)
-    assert numbers(got.arrivals) == list(range(120))
-    assert counters["trace_used"] == 120
-    # Each at an opportunity of its own, without leaving one out.
-    allowed_ms = [began_ms + 100 * n + at for n in range(20) for at in period_ms]
-    late_ms = [a.received_ns / 1e6 - at for a, at in zip(got.arrivals, allowed_ms, strict=True)]
-    assert min(late_ms) > -0.1
-    assert statistics.median(late_ms) < 0.5
-    assert sorted(late_ms)[110] < 3
+    with bed(ends, tmp_path, ab={"queue_packets": 10000}) as lab:
+
+        def check() -> None:
+            lab.link.set("ab", trace=outage)
+            sender, receiver, to = lab.to("ab")
+            used = counted(lab, "trace_used")
+            with receiving(receiver) as got:
+                send(sender, to, FULL, 120, 0)
+                until("all to wait", lambda: lab.link.truth()["ab"]["now"]["queue_packets"] == 120)
+                changed = lab.link.set("ab", trace=path)
+                lab.settle("ab")
+            began_ms = lab.link.ready["started_unix"] * 1e3 + changed["t_ms"]
+            assert changed["ab"]["trace"] == str(path)
+            assert numbers(got.arrivals) == list(range(120))
+            assert counted(lab, "trace_used") - used == 120
+            # Each at an opportunity of its own, without leaving one out.
+            allowed_ms = [began_ms + 100 * n + at for n in range(20) for at in period_ms]
+            came_ms = [arrival.received_ns / 1e6 for arrival in got.arrivals]
+            late_ms = [came - at for came, at in zip(came_ms, allowed_ms, strict=True)]
+            assert min(late_ms) > -0.1
+            within("usually late by", statistics.median(late_ms), -0.1, 0.5)
+            within("most late by", sorted(late_ms)[110], -0.1, 3)
+
+        shown_to_hold(lab, "a trace", check)
 
 
 def test_a_delay_follows_its_trace(ends: Ends, tmp_path: Path) -> None:
@@ -298,14 +313,14 @@ def test_a_device_that_is_down_loses_and_says_so(ends: Ends, tmp_path: Path) -> 
 
 def test_parameters_change_while_it_runs(ends: Ends, tmp_path: Path) -> None:
     with bed(ends, tmp_path, ab={"delay_ms": 5}) as lab:
-        assert 5 <= median_ms(measure(lab, "ab", 20, 0.005)) < 6
+        assert 5 <= least_ms(measure(lab, "ab", 20, 0.005)) < 6
         told = lab.link.set("ab", delay_ms=40, loss="list:20")
         assert told["ab"]["delay_ms"] == 40
         assert told["ba"]["delay_ms"] == 0
         assert told["from_packet"] == {"ab": 20, "ba": 0}
         later = measure(lab, "ab", 20, 0.005)
         assert numbers(later) == list(range(1, 20))
-        assert 40 <= median_ms(later) < 41
+        assert 40 <= least_ms(later) < 41
         assert lab.link.get()["ab"] == told["ab"]
 
 
@@ -413,8 +428,8 @@ def test_two_links_at_once(ends: Ends, tmp_path: Path) -> None:
             bed(ends, tmp_path / "1", ab={"delay_ms": 10}) as one,
             bed((c, d), tmp_path / "2", ab={"delay_ms": 30}) as two,
         ):
-            first = median_ms(measure(one, "ab", 20, 0.005))
-            second = median_ms(measure(two, "ab", 20, 0.005))
+            first = least_ms(measure(one, "ab", 20, 0.005))
+            second = least_ms(measure(two, "ab", 20, 0.005))
             assert 10 <= first < 30 <= second, "each has its own, however late the machine"
 
 
