@@ -84,6 +84,7 @@ def whole(experiment: Experiment, params: Params) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # some do five runs, which take half a minute alone
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_each_once(kept: Labs, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, settles in SETTLES:
