@@ -27,6 +27,11 @@ def fault(name: str) -> Callable[[type[Proxy]], type[Proxy]]:
     return add
 
 
+def with_faults(names: list[str]) -> type[Proxy]:
+    """One that has all. Of two that replace the same, the first has to go on to the next."""
+    return type("Wrong", tuple(FAULTS[name] for name in names), {})
+
+
 # -- programs that do not work at all -----------------------------------------------------------
 
 
