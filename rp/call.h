@@ -8,7 +8,8 @@
  * A session may have CALLS_LOOKING names looked up at a time, the others wait. One whose
  * connection was given up meanwhile counts until it is answered. All names of a peer
  * (quota.h), those of its datagrams too, have LOOKUPS_EACH threads at most: so those of one
- * peer, if they hang, do not keep all threads that look up.
+ * peer, if they hang, do not keep all threads that look up. If those of several peers do, each
+ * other peer has LOOKUPS_FEW threads nevertheless, which are started for it.
  *
  * A call is the connection's until it ends; conn->asker leads to it. That it
  * does not take for ever is the connection's own to see to.
@@ -21,11 +22,18 @@ struct conn;
 struct connector;
 struct list;
 
-/* LOOKUP_THREADS of the resolver, for all sessions of a worker. */
+/*
+ * LOOKUP_THREADS of the resolver, for all sessions of a worker. With those that are started for
+ * peers that have few it has LOOKUP_THREADS_MAX: enough for the peers of as many sessions as there
+ * are unless --max-sessions says more. Two are the fewest, since a friend may have a name that
+ * hangs, too.
+ */
 enum {
 	CALLS_LOOKING = 8,
 	LOOKUP_THREADS = 32,
 	LOOKUPS_EACH = LOOKUP_THREADS / 4,
+	LOOKUPS_FEW = 2,
+	LOOKUP_THREADS_MAX = LOOKUP_THREADS + 64 * LOOKUPS_FEW,
 };
 
 /* 0 or -errno. How it ends is told by connector_connected() or _failed(). */

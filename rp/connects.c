@@ -221,12 +221,12 @@ int connector_asks(struct connector *c, const struct conn *conn,
 {
 	int err = resolver_ask_for(c->all->names, quota_who(c->share), name,
 				   AF_UNSPEC, answered, asker, lookup);
+	unsigned int ahead = err ? 0 : resolver_ahead(*lookup);
 	char text[CONN_TEXT];
 
-	if (!err && resolver_is_held(*lookup) &&
-	    session_refuses(conn->owner->self, REFUSAL_NAMES))
-		log_warn(c->all->engine->log, "%s and others have to wait: %d names of this peer are being looked up",
-			 conn_text(conn, text), LOOKUPS_EACH);
+	if (ahead && session_refuses(conn->owner->self, REFUSAL_NAMES))
+		log_warn(c->all->engine->log, "%s and others have to wait: %u names of this peer are being looked up",
+			 conn_text(conn, text), ahead);
 	return err;
 }
 
@@ -470,6 +470,7 @@ int connects_init(struct connects *all, struct engine *engine,
 	if (!all->names)
 		return -ENOMEM;
 	resolver_limit_each(all->names, LOOKUPS_EACH);
+	resolver_grant_each(all->names, LOOKUPS_FEW, LOOKUP_THREADS_MAX);
 	return 0;
 }
 

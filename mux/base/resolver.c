@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -24,8 +23,12 @@ struct shared {
 	pthread_cond_t ended;	/* a thread ended */
 	struct list clients;	/* whose turn is next is the first */
 	struct list done;
-	unsigned int queued, idle, alive;
-	unsigned int each;	/* threads that one client may have */
+	unsigned int idle;	/* threads that wait, were woken or are about to begin */
+	unsigned int busy, alive;
+	/* Threads: for whoever asks first; in all, with those for clients that have few. */
+	unsigned int common, most;
+	/* Of these one client may have so many, and has so few in any case. */
+	unsigned int each, few;
 	unsigned int refs;	/* threads, and the resolver */
 	bool stop;
 	int wake;		/* eventfd; the resolver's, -1 after it */
@@ -35,7 +38,6 @@ struct resolver {
 	struct loop *loop;
 	struct watch watch;
 	struct shared *shared;
-	unsigned int threads_max;
 	struct list jobs;	/* queued or with a thread */
 	unsigned int lookups;
 };
@@ -132,82 +134,57 @@ static void client_put(struct client *c)
 	free(c);
 }
 
-/* NULL: there is none, or who has one has enough threads. */
-static struct job *next_job(struct shared *sh)
+static bool may_have_thread(const struct shared *sh, const struct client *c)
+{
+	return c->busy < sh->each &&
+	       (sh->busy < sh->common || c->busy < sh->few);
+}
+
+/* NULL: nobody has a job, or whoever has one has enough threads. */
+static struct client *next_client(const struct shared *sh)
 {
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &sh->clients) {
 		struct client *c = list_entry(pos, struct client, member);
 
-		if (list_empty(&c->queue) || c->busy >= sh->each)
-			continue;
-		list_move_tail(&sh->clients, &c->member);
-		return list_first(&c->queue, struct job, node);
+		if (!list_empty(&c->queue) && may_have_thread(sh, c))
+			return c;
 	}
 	return NULL;
 }
 
-static void unqueue(struct shared *sh, struct job *job)
+static void unqueue(struct job *job)
 {
 	list_del(&job->node);
 	job->queued = false;
-	sh->queued--;
+}
+
+/* By a thread, which has it from now on. NULL as above. */
+static struct job *take_job(struct shared *sh)
+{
+	struct client *c = next_client(sh);
+	struct job *job;
+
+	if (!c)
+		return NULL;
+	list_move_tail(&sh->clients, &c->member);
+	job = list_first(&c->queue, struct job, node);
+	unqueue(job);
+	c->busy++;
+	sh->busy++;
+	return job;
+}
+
+static void give_back(struct shared *sh, struct job *job)
+{
+	sh->busy--;
+	job->client->busy--;
+	client_put(job->client);
+	list_add_tail(&sh->done, &job->node);
 }
 
 /* --- what a thread does --- */
-
-static unsigned int count_of(const struct answer *answer, int family)
-{
-	unsigned int n = 0, i;
-
-	for (i = 0; i < answer->count; i++)
-		n += answer->addr[i].ss_family == family;
-	return n;
-}
-
-/*
- * A name may end in a scope that means nothing to its address, as "::1%7". With it the address
- * would pass for that of another host.
- */
-static void drop_scope(struct sockaddr_storage *addr)
-{
-	struct sockaddr_in6 *in6 = (void *)addr;
-
-	if (addr->ss_family == AF_INET6 &&
-	    !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
-		in6->sin6_scope_id = 0;
-}
-
-static void keep_address(struct answer *answer, const struct addrinfo *ai)
-{
-	struct sockaddr_storage *addr = &answer->addr[answer->count];
-
-	if ((ai->ai_family != AF_INET && ai->ai_family != AF_INET6) ||
-	    count_of(answer, ai->ai_family) == LOOKUP_OF_A_FAMILY)
-		return;
-	memcpy(addr, ai->ai_addr, ai->ai_addrlen);
-	drop_scope(addr);
-	answer->count++;
-}
-
-static void look(struct job *job)
-{
-	const struct addrinfo hints = {
-		.ai_family = job->family,
-		.ai_socktype = SOCK_STREAM,
-	};
-	struct addrinfo *found = NULL, *ai;
-
-	job->answer.error = getaddrinfo(job->name, NULL, &hints, &found);
-	if (job->answer.error)
-		return;
-	for (ai = found; ai; ai = ai->ai_next)
-		keep_address(&job->answer, ai);
-	freeaddrinfo(found);
-	if (!job->answer.count)
-		job->answer.error = EAI_NONAME;
-}
 
 static void tell_loop(struct shared *sh)
 {
@@ -220,28 +197,31 @@ static void tell_loop(struct shared *sh)
 	(void)wrote;	/* cannot fail before 2^64 answers wait */
 }
 
+static void call_thread(struct shared *sh);
+
+/* One beyond those that are for everybody ends when there is nothing for it. */
 static void *look_on(void *arg)
 {
 	struct shared *sh = arg;
 
 	pthread_mutex_lock(&sh->lock);
+	sh->idle--;
 	while (!sh->stop) {
-		struct job *job = next_job(sh);
+		struct job *job = take_job(sh);
 
+		if (!job && sh->alive > sh->common)
+			break;
 		if (!job) {
 			sh->idle++;
 			pthread_cond_wait(&sh->work, &sh->lock);
 			sh->idle--;
 			continue;
 		}
-		unqueue(sh, job);
-		job->client->busy++;
+		call_thread(sh);
 		pthread_mutex_unlock(&sh->lock);
-		look(job);
+		answer_find(&job->answer, job->name, job->family);
 		pthread_mutex_lock(&sh->lock);
-		job->client->busy--;
-		client_put(job->client);
-		list_add_tail(&sh->done, &job->node);
+		give_back(sh, job);
 		tell_loop(sh);
 	}
 	sh->alive--;
@@ -252,7 +232,7 @@ static void *look_on(void *arg)
 }
 
 /* Under the lock. Detached, because nobody may have to wait for it. */
-static int start_thread(struct shared *sh)
+static void start_thread(struct shared *sh)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -263,36 +243,43 @@ static int start_thread(struct shared *sh)
 	err = pthread_create(&thread, &attr, look_on, sh);
 	pthread_attr_destroy(&attr);
 	if (err)
-		return -err;
+		return;
+	sh->idle++;
 	sh->alive++;
 	sh->refs++;
-	return 0;
+}
+
+/*
+ * Under the lock. If a thread may have a job, one comes for it; when it has taken the job it calls
+ * for the next one.
+ */
+static void call_thread(struct shared *sh)
+{
+	if (!next_client(sh))
+		return;
+	if (sh->idle)
+		pthread_cond_signal(&sh->work);
+	else if (sh->alive < sh->most)
+		start_thread(sh);
 }
 
 /* --- the loop's side: jobs --- */
 
-/*
- * A thread that was woken counts as idle until it runs, so what counts is
- * whether there are more jobs than idle threads.
- */
 static int enqueue(struct resolver *r, struct job *job, const char *who)
 {
 	struct shared *sh = r->shared;
-	int err = 0;
+	int err = -ENOMEM;
 
 	pthread_mutex_lock(&sh->lock);
 	job->client = client_get(sh, who);
-	if (!job->client)
-		err = -ENOMEM;
-	else if (sh->queued >= sh->idle && sh->alive < r->threads_max)
-		err = start_thread(sh);
-	if (job->client && sh->alive) {
-		err = 0;
+	if (job->client) {
 		job->queued = true;
-		sh->queued++;
 		list_add_tail(&job->client->queue, &job->node);
-		pthread_cond_signal(&sh->work);
-	} else if (job->client) {
+		call_thread(sh);
+		err = sh->alive ? 0 : -EAGAIN;
+	}
+	if (err == -EAGAIN) {
+		unqueue(job);
 		client_put(job->client);
 	}
 	pthread_mutex_unlock(&sh->lock);
@@ -356,7 +343,7 @@ static void job_unwanted(struct resolver *r, struct job *job)
 	pthread_mutex_lock(&sh->lock);
 	queued = job->queued;
 	if (queued) {
-		unqueue(sh, job);
+		unqueue(job);
 		client_put(job->client);
 	}
 	pthread_mutex_unlock(&sh->lock);
@@ -434,15 +421,17 @@ static void answers_came(struct watch *w, uint32_t events)
 	}
 }
 
-bool resolver_is_held(const struct lookup *l)
+unsigned int resolver_ahead(const struct lookup *l)
 {
+	const struct client *c = l->job->client;
 	struct shared *sh = l->resolver->shared;
-	bool held;
+	unsigned int ahead = 0;
 
 	pthread_mutex_lock(&sh->lock);
-	held = l->job->queued && l->job->client->busy >= sh->each;
+	if (l->job->queued && !may_have_thread(sh, c))
+		ahead = c->busy;
 	pthread_mutex_unlock(&sh->lock);
-	return held;
+	return ahead;
 }
 
 int resolver_ask_for(struct resolver *r, const char *who, const char *name,
@@ -505,7 +494,7 @@ static struct shared *shared_new(unsigned int threads)
 	pthread_condattr_destroy(&attr);
 	list_init(&sh->clients);
 	list_init(&sh->done);
-	sh->each = threads;
+	sh->common = sh->most = sh->each = threads;
 	sh->refs = 1;
 	return sh;
 }
@@ -517,7 +506,6 @@ struct resolver *resolver_new(struct loop *loop, unsigned int threads)
 	if (!r)
 		return NULL;
 	r->loop = loop;
-	r->threads_max = threads;
 	list_init(&r->jobs);
 	r->watch.fd = -1;
 	r->watch.ready = answers_came;
@@ -536,6 +524,13 @@ struct resolver *resolver_new(struct loop *loop, unsigned int threads)
 void resolver_limit_each(struct resolver *r, unsigned int each)
 {
 	r->shared->each = each;
+}
+
+void resolver_grant_each(struct resolver *r, unsigned int few,
+			 unsigned int most)
+{
+	r->shared->few = few;
+	r->shared->most = most;
 }
 
 /* Under the lock. */

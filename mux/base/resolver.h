@@ -11,7 +11,8 @@
  *
  * Those for whom names are looked up take turns. Each may be given a part of the threads; one
  * that is kept counts until getaddrinfo() lets go of it, whether anybody still waits or not.
- * Only what a thread has already is shared with others: what is in line
+ * Where names that hang have all threads, each may be granted a few more: they are started for
+ * whoever has less, and end when they have nothing to do. Only what a thread has already is shared with others: what is in line
  * may stand behind names that hang.
  *
  * At the end threads that hang are left behind: what they share with the
@@ -21,19 +22,13 @@
 #define TM3_RESOLVER_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
 
+#include "answer.h"
 #include "loop.h"
 
 enum {
 	LOOKUPS_MAX = 4096,	/* waiting for an answer: past it, -EAGAIN */
 	LOOKUP_SECONDS = 10,
-	/*
-	 * Addresses that are kept of a name: so many IPv4 and so many IPv6
-	 * ones, or many of one family would hide the other.
-	 */
-	LOOKUP_OF_A_FAMILY = 8,
-	LOOKUP_ADDRESSES = 2 * LOOKUP_OF_A_FAMILY,
 	/* How long the end waits for threads that are nearly done. */
 	RESOLVER_END_MS = 100,
 };
@@ -41,17 +36,17 @@ enum {
 struct lookup;
 struct resolver;
 
-struct answer {
-	int error;		/* of getaddrinfo(): 0 or EAI_* */
-	unsigned int count;	/* addresses; at least one unless error */
-	struct sockaddr_storage addr[LOOKUP_ADDRESSES];	/* port 0 */
-};
-
 typedef void (*answered_fn)(void *asker, const struct answer *answer);
 
 struct resolver *resolver_new(struct loop *loop, unsigned int threads);
 /* Before anybody asks: names of one and the same have @each threads at most. */
 void resolver_limit_each(struct resolver *r, unsigned int each);
+/*
+ * The same, with @few threads in any case: where others have those of resolver_new(), further ones
+ * are started, until there are @most in all.
+ */
+void resolver_grant_each(struct resolver *r, unsigned int few,
+			 unsigned int most);
 
 /* No lookup may be under way but cancelled ones. */
 void resolver_free(struct resolver *r);
@@ -66,8 +61,11 @@ int resolver_ask(struct resolver *r, const char *name, int family,
 int resolver_ask_for(struct resolver *r, const char *who, const char *name,
 		     int family, answered_fn answered, void *asker,
 		     struct lookup **lookup);
-/* Is it in line since names of the same have as many threads as they may have? */
-bool resolver_is_held(const struct lookup *lookup);
+/*
+ * If it is in line since names of the same have as many threads as they may have now: how many;
+ * else 0.
+ */
+unsigned int resolver_ahead(const struct lookup *lookup);
 void resolver_cancel(struct lookup *lookup);
 
 /* For a person; never NULL. */

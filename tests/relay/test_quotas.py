@@ -165,6 +165,16 @@ def silent_names(box: Namespace, tmp_path: Path) -> Iterator[Program]:
         yield rp
 
 
+def ask_for_names(pipe: Pipe, session: bytes, port: int) -> None:
+    """Eight of them, none of which is found; they were asked for when this returns."""
+    pipe.send(wire_ext.Hello(session * 16, 0, 1).to_bytes())
+    assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
+    names = [f"{session.decode()}{number}.example" for number in range(8)]
+    pipe.send(*(wire_ext.open_name(1 + at, name, 80) for at, name in enumerate(names)))
+    pipe.send(wire_ext.open_(9, "127.0.0.1", port))
+    assert pipe.receive() is not None
+
+
 def test_names_of_one_peer_leave_threads_for_others(box: Namespace, tmp_path: Path) -> None:
     """Four sessions of an address ask for as many names as there are threads, and all hang."""
     with (
@@ -175,13 +185,30 @@ def test_names_of_one_peer_leave_threads_for_others(box: Namespace, tmp_path: Pa
     ):
         for session in (b"a", b"b", b"c", b"d"):
             pipe = Pipe(stack.enter_context(pipe_from(box, GREEDY, wire_ext.PORT)))
-            pipe.send(wire_ext.Hello(session * 16, 0, 1).to_bytes())
-            assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
-            names = [f"{session.decode()}{number}.example" for number in range(8)]
-            pipe.send(*(wire_ext.open_name(1 + at, name, 80) for at, name in enumerate(names)))
-            pipe.send(wire_ext.open_(9, "127.0.0.1", server.port))
-            assert pipe.receive() is not None, "those before were asked for"
+            ask_for_names(pipe, session, server.port)
         rp.expect("and others have to wait: 8 names of this peer are being looked up")
+        serves(box, server.port, "known.example")
+
+
+def test_names_of_several_peers_leave_threads_for_others(box: Namespace, tmp_path: Path) -> None:
+    """Four that may have a quarter of the threads each have all of them, and all hang.
+
+    A fifth one then has two of its own, and a friend finds his name all the same.
+    """
+    with (
+        serving(box, echo) as server,
+        silent_names(box, tmp_path) as rp,
+        local_proxy(box, tmp_path),
+        ExitStack() as stack,
+    ):
+        tasks = Path(f"/proc/{rp.process.pid}/task")
+        idle = len(list(tasks.iterdir()))
+        peers = zip((b"a", b"b", b"c", b"d", b"e"), (8, 16, 24, 32, 34), strict=True)
+        for at, (session, busy) in enumerate(peers):
+            source = f"127.0.0.{10 + at}"
+            pipe = Pipe(stack.enter_context(pipe_from(box, source, wire_ext.PORT)))
+            ask_for_names(pipe, session, server.port)
+            equals("threads that look up", lambda: len(list(tasks.iterdir())) - idle, busy)
         serves(box, server.port, "known.example")
 
 

@@ -6,9 +6,11 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -348,11 +350,11 @@ static void each_has_a_part_of_the_threads(void **state)
 	returned = 0;
 	assert_int_equal(ask_for(r, a, "greedy", "hang 0"), 0);
 	await_hanging(1);
-	assert_false(resolver_is_held(a->lookup));
+	assert_int_equal(resolver_ahead(a->lookup), 0);
 	assert_int_equal(ask_for(r, &waits, "greedy", "1"), 0);
-	assert_true(resolver_is_held(waits.lookup));
+	assert_int_equal(resolver_ahead(waits.lookup), 1);
 	resolver_cancel(a->lookup);
-	assert_true(resolver_is_held(waits.lookup));
+	assert_int_equal(resolver_ahead(waits.lookup), 1);
 	for (unsigned int i = 1; i <= 50; i++) {
 		assert_int_equal(ask_for(r, a, "friend", "1.2"), 0);
 		run_until_answers(a, i);
@@ -361,6 +363,79 @@ static void each_has_a_part_of_the_threads(void **state)
 	release_all();
 	run_until_answers(&waits, 1);
 	assert_int_equal(waits.last.error, 0);
+	resolver_free(r);
+}
+
+/* Names of one and the same, which hang from now on, @all with those that did before. */
+static void ask_to_hang(struct resolver *r, struct asker *a, const char *who,
+			unsigned int count, unsigned int all)
+{
+	char name[32];
+
+	for (unsigned int i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "hang %u", ++a->awaited);
+		assert_int_equal(ask_for(r, a, who, name), 0);
+	}
+	await_hanging(all);
+}
+
+static unsigned int threads(void)
+{
+	DIR *all = opendir("/proc/self/task");
+	unsigned int n = 0;
+
+	for (struct dirent *one; (one = readdir(all));)
+		n += one->d_name[0] != '.';
+	closedir(all);
+	return n;
+}
+
+static unsigned int at_the_start;
+
+/* So many beyond those of the program itself. Who has just ended is still one for a moment. */
+static void await_threads(unsigned int n)
+{
+	while (threads() != at_the_start + n)
+		sched_yield();
+}
+
+/* Whoever has few does not wait for those that have all threads, however many these are. */
+static void a_few_threads_are_there_for_each(void **state)
+{
+	enum { FEW = 2, MOST = THREADS + 3 * FEW };
+	struct asker *a = *state;
+	struct asker waits = { .loop = a->loop }, hang = { .loop = a->loop };
+	struct resolver *r = resolver_new(a->loop, THREADS);
+
+	await_threads(0);
+	resolver_grant_each(r, FEW, MOST);
+	ask_to_hang(r, &hang, "greedy", THREADS, THREADS);
+	assert_int_equal(ask_for(r, &waits, "greedy", "1"), 0);
+	assert_int_equal(resolver_ahead(waits.lookup), THREADS);
+	for (unsigned int i = 1; i <= 50; i++) {
+		assert_int_equal(ask_for(r, a, "friend", "1.2"), 0);
+		run_until_answers(a, i);
+	}
+	/* One of its own that hangs leaves it another thread; and it has no third one. */
+	ask_to_hang(r, &hang, "friend", 1, THREADS + 1);
+	assert_int_equal(ask_for(r, a, "friend", "1.2"), 0);
+	run_until_answers(a, 51);
+	ask_to_hang(r, &hang, "friend", 1, THREADS + 2);
+	assert_int_equal(ask_for(r, a, "friend", "1.3"), 0);
+	assert_int_equal(resolver_ahead(a->lookup), FEW);
+	/* Until there are so many in all. */
+	ask_to_hang(r, &hang, "second", FEW, THREADS + 2 * FEW);
+	ask_to_hang(r, &hang, "third", FEW, MOST);
+	assert_int_equal(ask_for(r, a, "fourth", "1.4"), 0);
+	await_threads(MOST);
+	release_all();
+	waits.awaited = 1;
+	a->awaited = 53;
+	while (waits.answers < 1 || a->answers < 53 ||
+	       hang.answers < hang.awaited)
+		loop_run(a->loop);
+	/* What there is for everybody stays. */
+	await_threads(THREADS);
 	resolver_free(r);
 }
 
@@ -473,11 +548,13 @@ int main(void)
 		TEST(a_name_that_hangs),
 		TEST(cancelled_in_the_queue),
 		TEST(each_has_a_part_of_the_threads),
+		TEST(a_few_threads_are_there_for_each),
 		TEST(what_is_in_line_is_shared_with_nobody),
 		TEST(they_take_turns),
 		TEST(the_end_does_not_wait),
 		TEST(too_long_is_an_answer),
 	};
 
+	at_the_start = threads();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
