@@ -381,32 +381,42 @@ void options_fini(struct options *o)
 	permits_fini(&o->permits);
 	words_fini(&o->words);
 	keys_fini(&o->keys);
+	keys_fini(&o->gone);
 	free(o->listen);
 	free(o->extended);
 }
 
 /* --- once more --- */
 
-static bool are_all_in(const struct keys *some, const struct keys *keys)
+/* Which of the keys that there were @new lacks. 0 or -ENOMEM. */
+static int find_gone(struct options *new, const struct keys *before)
 {
-	unsigned int i = 0;
+	struct keys *gone = &new->gone;
+	unsigned int i;
 
-	while (i < some->n && keys_have(keys, &some->key[i]))
-		i++;
-	return i == some->n;
+	gone->key = before->n ? calloc(before->n, sizeof(*gone->key)) : NULL;
+	if (before->n && !gone->key)
+		return -ENOMEM;
+	for (i = 0; i < before->n; i++)
+		if (!keys_have(&new->keys, &before->key[i]))
+			memcpy(gone->key[gone->n++].name, before->key[i].name,
+			       KEY_NAME_MAX);
+	return 0;
 }
 
 /* Others of the same file; which file it is cannot change. */
 static bool take_keys(struct options *o, struct options *from)
 {
-	struct keys before = o->keys;
+	struct keys before = o->keys, gone = o->gone;
 
 	if (strcmp(o->settings.key_file, from->settings.key_file) != 0 ||
 	    keys_same(&o->keys, &from->keys))
 		return false;
 	o->keys = from->keys;
 	from->keys = before;
-	o->keys_gone += !are_all_in(&before, &o->keys);
+	o->gone = from->gone;
+	from->gone = gone;
+	o->keys_gone += o->gone.n > 0;
 	return true;
 }
 
@@ -448,6 +458,8 @@ int options_again(struct options *o, int argc, char **argv,
 		err = refuse(why, why_len, "--allow: without the last one "
 			     "anybody could open pipes; 0.0.0.0/0 and ::/0 say "
 			     "that in words");
+	if (!err && find_gone(&new, &o->keys))
+		err = refuse(why, why_len, "memory is short");
 	if (!err) {
 		command_line_take(&command_line, &o->words, &new.words,
 				  changes);

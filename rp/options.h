@@ -29,6 +29,7 @@ struct options {
 	bool encrypts;		/* this program can */
 	struct keys keys;	/* of those who may come; none: no keys are asked for */
 	unsigned int keys_gone;	/* so often some were no more, or other ones */
+	struct keys gone;	/* these, the last time: their names alone */
 	struct options_listen *listen;	/* at least one, unless there are keys */
 	unsigned int listens;
 	bool listen_given;	/* on the command line */

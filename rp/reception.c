@@ -8,6 +8,7 @@
 #include "../mux/base/log.h"
 #include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
+#include "../mux/options/key_file.h"
 #include "../mux/session/greeting.h"
 #include "../mux/settings/refusal.h"
 #include "access.h"
@@ -250,16 +251,23 @@ void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
 	loop_task_init(&r->turn, take_turn);
 }
 
-void reception_dismiss(struct reception *r)
+void reception_dismiss(struct reception *r, const struct keys *gone)
 {
-	while (!list_empty(&r->callers))
-		dismiss(caller_at(r->callers.next));
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &r->callers) {
+		const char *key = greeting_key(caller_at(pos)->greeting);
+
+		if (key && keys_find(gone, key, strlen(key)))
+			dismiss(caller_at(pos));
+	}
 }
 
 void reception_close(struct reception *r)
 {
 	entrances_close(&r->entrances);
-	reception_dismiss(r);
+	while (!list_empty(&r->callers))
+		dismiss(caller_at(r->callers.next));
 }
 
 void reception_print(const struct reception *r, FILE *out)

@@ -34,6 +34,7 @@ enum {
 };
 
 struct access;
+struct keys;
 struct log;
 struct reception;
 struct refusals;
@@ -64,8 +65,8 @@ struct reception {
 void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
 		    struct log *log, struct refusals *refusals,
 		    const struct access *access);
-/* Closes whoever waits. */
-void reception_dismiss(struct reception *r);
+/* Closes whoever waits and has shown one of these keys, or is about to. */
+void reception_dismiss(struct reception *r, const struct keys *gone);
 /* Stops listening, and closes whoever waits. */
 void reception_close(struct reception *r);
 /* Who waits, for a person. */

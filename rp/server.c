@@ -230,15 +230,15 @@ int server_start(struct server *s)
 }
 
 /*
- * Who is about to say HELLO may have shown a key that is gone, too. Where all keys stay nobody
- * is sent away: an lp that is back from an outage would take it for the end of its session.
+ * Who is about to say HELLO may have shown a key that is gone, too. Nobody else is sent away: an lp
+ * that is back from an outage would take it for the end of its session.
  */
 void server_reload(struct server *s)
 {
 	guests_review(&s->guests);
 	limit_waiting(s);
 	if (s->guests.keys_gone != s->options->keys_gone) {
-		reception_dismiss(&s->reception);
+		reception_dismiss(&s->reception, &s->options->gone);
 		guests_end_without_key(&s->guests);
 	}
 	say_what_is_odd(s);

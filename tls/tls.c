@@ -47,8 +47,10 @@ static int find_session(SSL *ssl, const unsigned char *identity,
 	const struct key *key = keys_find(t->tls->keys, (const char *)identity,
 					  len);
 
-	if (key)
+	if (key) {
 		memcpy(t->name, key->name, sizeof(t->name));
+		t->layer.tried = t->name;
+	}
 	*session = session_of(ssl, key ? key : &t->tls->nobody);
 	return *session != NULL;
 }

@@ -59,6 +59,7 @@ struct layer {
 	const struct layer_ops *ops;
 	int fd;			/* not its own */
 	const char *name;	/* whose key it is, when the handshake is over */
+	const char *tried;	/* the same while it goes on; NULL: not known yet */
 	size_t overhead;	/* of a record, in bytes */
 	size_t record;		/* the most that one has, without it */
 	size_t memory;		/* that the layer takes at most */

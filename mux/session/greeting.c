@@ -78,6 +78,11 @@ const char *greeting_why(const struct greeting *g)
 	return g->conduit.layer->ops->why(g->conduit.layer);
 }
 
+const char *greeting_key(const struct greeting *g)
+{
+	return g->conduit.layer ? g->conduit.layer->tried : NULL;
+}
+
 bool greeting_is_shaken(const struct greeting *g)
 {
 	return g->shaken || !g->conduit.layer;

@@ -98,6 +98,8 @@ void *greeting_owner(const struct greeting *g);
 int greeting_fd(const struct greeting *g);
 /* Why the handshake failed. */
 const char *greeting_why(const struct greeting *g);
+/* Whose key its handshake is with. NULL: with none, or that is not known yet. */
+const char *greeting_key(const struct greeting *g);
 /* Without a layer, or once its handshake is over. */
 bool greeting_is_shaken(const struct greeting *g);
 /* What came as far as it was read: @len bytes. */

@@ -43,6 +43,13 @@ def key_file(path: Path, *lines: str) -> tuple[str, str]:
     return "--key-file", str(path)
 
 
+def psk_of(line: str) -> str:
+    """As OpenSSL's client wants it."""
+    decode = ["base64", "-d"]
+    done = subprocess.run(decode, input=line.split()[1].encode(), capture_output=True, check=True)
+    return done.stdout.hex()
+
+
 @dataclass(frozen=True)
 class Keys:
     """What rp has, and what an lp of it has."""
@@ -53,11 +60,7 @@ class Keys:
     folder: Path
 
     def psk(self) -> str:
-        decode = ["base64", "-d"]
-        done = subprocess.run(
-            decode, input=self.line.split()[1].encode(), capture_output=True, check=True
-        )
-        return done.stdout.hex()
+        return psk_of(self.line)
 
 
 @pytest.fixture
@@ -76,8 +79,8 @@ def served(ns: Namespace, port: int = PORT) -> None:
         answers(sock)
 
 
-def with_psk(psk: str, *more: str) -> tuple[str, ...]:
-    return ("-tls1_3", "-psk", psk, "-psk_identity", "laptop", *more)
+def with_psk(psk: str, *more: str, name: str = "laptop") -> tuple[str, ...]:
+    return ("-tls1_3", "-psk", psk, "-psk_identity", name, *more)
 
 
 def refused(argv: Sequence[str | Path], ns: Namespace) -> str:

@@ -3,16 +3,29 @@
 
 import re
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.relay import wire_ext
 from tests.relay.ends import answers, echo, serving
-from tests.relay.keyed import FORWARD, PORT, UP, Keys, encrypting, keys, made, served
+from tests.relay.keyed import (
+    FORWARD,
+    PORT,
+    UP,
+    Keys,
+    encrypting,
+    keys,
+    made,
+    psk_of,
+    served,
+    with_psk,
+)
 from tests.relay.netns import Namespace
 from tests.relay.pipes import pipes_in
-from tests.relay.programs import Program
+from tests.relay.programs import Program, program
 from tests.relay.proxies import hang_up, local_proxy, remote_proxy
 from tests.relay.waiting import equals, until
 
@@ -51,8 +64,8 @@ def test_a_key_is_taken_away(box: Namespace, tmp_path: Path, keys: Keys) -> None
 
 
 def test_keys_that_stay_send_nobody_away(box: Namespace, tmp_path: Path, keys: Keys) -> None:
-    """Who has not said HELLO yet goes where a key is gone: its handshake may be with that one.
-    An lp that is back from an outage would take it for the end of its session."""
+    """Nor does a key that is gone send away who has not shown it. An lp that is back from an outage
+    would take it for the end of its session."""
     path = Path(keys.rp[1])
     with (
         remote_proxy(box, tmp_path, *keys.rp) as rp,
@@ -66,8 +79,42 @@ def test_keys_that_stay_send_nobody_away(box: Namespace, tmp_path: Path, keys: K
             waits.recv(1)
         path.write_text(keys.line)
         hang_up(rp, "going on with new keys", count=2)
-        waits.settimeout(2)  # it would be closed after 5 s, too
-        assert waits.recv(1) == b""
+        with pytest.raises(BlockingIOError):
+            waits.recv(1)
+
+
+@contextmanager
+def handshake(box: Namespace, tmp: Path, line: str, source: str) -> Iterator[Program]:
+    """A program from that address that has shown that key, and says no HELLO."""
+    name = line.split()[0]
+    psk = with_psk(psk_of(line), "-alpn", "tm3/1", name=name)
+    argv = ["openssl", "s_client", "-connect", f"127.0.0.1:{wire_ext.PORT}", *psk]
+    argv += ["-bind", f"{source}:0", "-brief", "-ign_eof"]
+    log = tmp / f"{name}.log"
+    ready = "CONNECTION ESTABLISHED"
+    with program(box, argv, log, name=name, ready=ready, status=None) as it:
+        yield it
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_who_has_shown_a_key_that_is_gone_goes(
+    box: Namespace, tmp_path: Path, keys: Keys, another: bool
+) -> None:
+    """Or one that is another by now, of the same name. Whoever has shown the key that stays has its
+    time to say HELLO."""
+    path = Path(keys.rp[1])
+    phone = path.read_text().splitlines()[-1]
+    with (
+        remote_proxy(box, tmp_path, *keys.rp) as rp,
+        handshake(box, tmp_path, keys.line, "127.0.0.2"),
+        handshake(box, tmp_path, phone, "127.0.0.3") as shows,
+    ):
+        path.write_text(keys.line + (made("phone") if another else ""))
+        hang_up(rp, "going on with new keys")
+        shows.process.wait(10)
+        silent = "a pipe from 127.0.0.{}:.* was closed: it did not say HELLO within 5 s"
+        rp.expect(silent.format(2))
+        assert not rp.lines(silent.format(3))
 
 
 def test_lp_shows_another_key(box: Namespace, tmp_path: Path, keys: Keys) -> None:
