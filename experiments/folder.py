@@ -140,9 +140,14 @@ class Results:
                     shutil.rmtree(path)
 
     def _portable(self, text: str) -> str:
-        """Files of this folder and of the project by their names within: a folder may travel."""
-        for folder in (self.path.resolve(), self.path, ROOT):
+        """Files of this folder and of the project by their names within: a folder may travel. The
+        folder itself, which `resume` was told, as it is named where results go."""
+        place = self.path.resolve()
+        for folder in (place, self.path, ROOT):
             text = text.replace(f"{folder}/", "")
+        for folder in (place, self.path):
+            said = json.dumps(f"results/{place.parent.name}/{place.name}")
+            text = text.replace(json.dumps(str(folder)), said)
         return text
 
     def append(self, record: dict[str, Any]) -> None:

@@ -176,6 +176,18 @@ def test_files_are_named_within_the_folder_and_the_project(tmp_path: Path) -> No
     assert results.runs()[0]["error"] == "logs/0/rp.log: it ended"
 
 
+def test_a_folder_is_named_as_where_results_go(tmp_path: Path, monkeypatch: Any) -> None:
+    """Where one was that is gone on with is of one machine."""
+    monkeypatch.chdir(tmp_path)
+    path = made(tmp_path / "elsewhere").path
+    for said in (path, path.relative_to(tmp_path)):
+        results = Results.open(said)
+        results.meta["command"] = ["tm3lab", "resume", str(said), f"{said}-beside"]
+        results.save()
+        there = Results.open(path).meta["command"]
+        assert there == ["tm3lab", "resume", f"results/download/{path.name}", f"{said}-beside"]
+
+
 def test_only_what_was_made_is_handed_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Path] = []
     monkeypatch.setenv("SUDO_UID", "1000")
