@@ -158,7 +158,7 @@ bool path_sends(struct path *path, size_t len, int64_t now, size_t *before)
 	return aggregate_asks(&path->aggregate, path->written, *before, now);
 }
 
-static size_t in_flight(const struct path *path)
+size_t path_in_flight(const struct path *path)
 {
 	size_t sum = 0;
 	unsigned int i;
@@ -179,14 +179,42 @@ static uint64_t delivered(const struct path *path)
 	return sum;
 }
 
-/* What was sent again, or waited behind that, says nothing of the delay. */
-static void note_delay(struct path *path, const struct aggregate_ack *ack)
+/*
+ * Until the limit is known a path's first windows leave at once. How long each of their segments
+ * takes is their own queue, and tells nothing of what delays deviate by.
+ */
+static bool is_starting(const struct path *path)
+{
+	return path->aggregate.mode == AGGREGATE_DELAY &&
+	       path->aggregate.state == AGGREGATE_FREE;
+}
+
+/*
+ * What was sent again, or waited behind that, says nothing of the delay. What waited in its socket
+ * met what was in flight when it left. What is in flight by the time of its acknowledgement may be
+ * nothing: the object ends.
+ */
+static void note_delay(struct path *path, const struct ack_asked *what,
+		       const struct aggregate_ack *ack)
 {
 	double took = (double)(ack->acked_at - ack->left_at) / 1e9;
 	double back = path_base_ms(path) / 2e3;
 
+	if (is_starting(path) || ack->left_at < path->steady_at)
+		return;
 	if (!ack->again && took > back)
-		variation_sample(&path->variation, ack->held, took - back);
+		variation_sample(&path->variation, what->schedule ?
+				 what->in_flight : what->held, took - back);
+}
+
+/* The limit learns from it. */
+static void tell_limit(struct path *path, const struct aggregate_ack *ack)
+{
+	bool starting = is_starting(path);
+
+	aggregate_acked(&path->aggregate, ack);
+	if (starting && !is_starting(path))
+		path->steady_at = ack->acked_at;
 }
 
 void path_acked(struct path *path, const struct pipe *p,
@@ -209,11 +237,11 @@ void path_acked(struct path *path, const struct pipe *p,
 	 * were in flight when it left: what is in flight now comes nearer.
 	 */
 	if (what->schedule)
-		ack.held = in_flight(path);
+		ack.held = path_in_flight(path);
 	ack.delivered = delivered(path);
 	ack.counted_at = path->looked_at;
 	if (!what->clean)
 		return;
-	note_delay(path, &ack);
-	aggregate_acked(&path->aggregate, &ack);
+	note_delay(path, what, &ack);
+	tell_limit(path, &ack);
 }

@@ -38,7 +38,8 @@ struct path {
 	int64_t came_at;	/* a connection's bytes came on it, the last time; 0: never */
 	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;
-	struct variation variation;
+	struct variation variation;	/* of what left since its limit */
+	int64_t steady_at;	/* was known, from here on */
 	int64_t looked_at;	/* the pipes' figures are as of then */
 	/* Of several paths: bytes given to it that by its rate had not left at @given_at, */
 	double given;
@@ -73,6 +74,9 @@ int64_t path_round_trip(const struct path *path);
 
 /* Bytes that its pipes hold together. */
 size_t path_held(const struct path *path);
+
+/* The same without what waits in their sockets, as of the last look. */
+size_t path_in_flight(const struct path *path);
 
 /* What may be written now, all pipes together; 0: the limit is in the way. */
 size_t path_room(struct path *path, int64_t now);

@@ -100,25 +100,42 @@ static bool is_possible(const struct ack_asked *asked, int64_t at)
 	return at >= asked->sent_at && at <= loop_clock();
 }
 
-/*
- * It left only now: what it waited in its socket says nothing of the path. That
- * it left once more, being sent again, is told too, and does not count.
- */
-static void has_left(struct acks *a, uint32_t last, int64_t at)
+static struct ack_asked *asked_for(struct acks *a, uint32_t last)
 {
 	unsigned int i;
 
 	for (i = 0; i < a->count; i++) {
 		struct ack_asked *asked = &a->asked[(a->first + i) % ACKS_MAX];
 
-		if (asked->last != last)
-			continue;
-		if (asked->clean || !is_possible(asked, at))
-			return;
-		asked->left_at = at;
-		asked->clean = true;
-		return;
+		if (asked->last == last)
+			return asked;
 	}
+	return NULL;
+}
+
+/*
+ * It left only now: what it waited in its socket says nothing of the path. That
+ * it left once more, being sent again, is told too, and does not count.
+ */
+static enum acks_news has_left(struct acks *a, uint32_t last, int64_t at,
+			       struct ack_asked *what)
+{
+	struct ack_asked *asked = asked_for(a, last);
+
+	if (!asked || asked->clean || !is_possible(asked, at))
+		return ACKS_OTHER;
+	asked->left_at = at;
+	asked->clean = true;
+	*what = *asked;
+	return ACKS_LEFT;
+}
+
+void acks_met(struct acks *a, const struct ack_asked *what, size_t in_flight)
+{
+	struct ack_asked *asked = asked_for(a, what->last);
+
+	if (asked)
+		asked->in_flight = in_flight;
 }
 
 /* Those before it were told of by stamps that were lost, or joined to it. */
@@ -147,7 +164,8 @@ static int64_t stamp_time(const struct cmsghdr *cm)
 		clock_offset();
 }
 
-int acks_next(struct acks *a, int fd, struct ack_asked *what, int64_t *at)
+enum acks_news acks_next(struct acks *a, int fd, struct ack_asked *what,
+			 int64_t *at)
 {
 	union {
 		char buf[CONTROL_SIZE];
@@ -159,7 +177,7 @@ int acks_next(struct acks *a, int fd, struct ack_asked *what, int64_t *at)
 	struct cmsghdr *cm;
 
 	if (recvmsg(fd, &mh, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
-		return -1;
+		return ACKS_NO_MORE;
 	*at = 0;
 	for (cm = CMSG_FIRSTHDR(&mh); cm; cm = CMSG_NXTHDR(&mh, cm)) {
 		if (cm->cmsg_level == SOL_SOCKET &&
@@ -169,16 +187,14 @@ int acks_next(struct acks *a, int fd, struct ack_asked *what, int64_t *at)
 			memcpy(&ee, CMSG_DATA(cm), sizeof(ee));
 	}
 	if (!*at || ee.ee_origin != SO_EE_ORIGIN_TIMESTAMPING)
-		return 0;
+		return ACKS_OTHER;
 	if (ee.ee_info == SCM_TSTAMP_SCHED)
-		has_left(a, ee.ee_data, *at);
-	if (ee.ee_info != SCM_TSTAMP_ACK)
-		return 0;
-	if (!find(a, ee.ee_data, what))
-		return 0;
+		return has_left(a, ee.ee_data, *at, what);
+	if (ee.ee_info != SCM_TSTAMP_ACK || !find(a, ee.ee_data, what))
+		return ACKS_OTHER;
 	if (!is_possible(what, *at)) {
 		what->clean = false;
 		*at = loop_clock();
 	}
-	return 1;
+	return ACKS_ACKED;
 }

@@ -28,6 +28,7 @@ struct ack_asked {
 	int64_t sent_at;	/* loop_clock() */
 	int64_t left_at;	/* the same, or later where that was told */
 	size_t held;		/* noted by whoever asked */
+	size_t in_flight;	/* as acks_met() has it; 0: nobody said so */
 	uint32_t again;		/* segments that were sent again before */
 	bool behind;		/* something that had been lost */
 };
@@ -50,11 +51,21 @@ static inline bool acks_can_ask(const struct acks *a)
 ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 		  uint64_t offset, const struct ack_asked *what);
 
+enum acks_news {
+	ACKS_NO_MORE = -1,
+	ACKS_OTHER,	/* what came was of none that was asked for */
+	ACKS_ACKED,	/* @what was acknowledged, @at that time */
+	ACKS_LEFT,	/* @what left only now, as its schedule asked to be told */
+};
+
 /*
- * The next that was acknowledged. Returns 1, with when that was in @at, or, where the wall
- * clock was set since, with now, and @what is not clean; 0 when what came was of none that was
- * asked for; -1 when there is no more.
+ * What came next. Where the wall clock was set since, @at of what was acknowledged is now, and @what
+ * is not clean.
  */
-int acks_next(struct acks *a, int fd, struct ack_asked *what, int64_t *at);
+enum acks_news acks_next(struct acks *a, int fd, struct ack_asked *what,
+			 int64_t *at);
+
+/* What ACKS_LEFT told of met so many bytes under way on its path. */
+void acks_met(struct acks *a, const struct ack_asked *what, size_t in_flight);
 
 #endif

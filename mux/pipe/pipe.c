@@ -444,14 +444,16 @@ static bool take_news(struct pipe *p)
 {
 	struct ack_asked what;
 	bool news = false;
+	enum acks_news n;
 	int64_t at;
-	int n;
 
-	while (p->acks.on &&
-	       (n = acks_next(&p->acks, p->fd, &what, &at)) >= 0) {
+	while (p->acks.on && (n = acks_next(&p->acks, p->fd, &what, &at)) !=
+			     ACKS_NO_MORE) {
 		news = true;
-		if (n)
+		if (n == ACKS_ACKED)
 			p->ops->acked(p, &what, at);
+		else if (n == ACKS_LEFT)
+			acks_met(&p->acks, &what, p->ops->in_flight(p));
 	}
 	return news;
 }

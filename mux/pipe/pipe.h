@@ -59,6 +59,8 @@ struct pipe_ops {
 	 */
 	void (*acked)(struct pipe *p, const struct ack_asked *what,
 		      int64_t at);
+	/* Bytes under way on its path now: some of such a run left that had waited in its socket. */
+	size_t (*in_flight)(const struct pipe *p);
 };
 
 struct sctp_sent;

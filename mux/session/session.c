@@ -236,8 +236,14 @@ static void pipe_acked(struct pipe *p, const struct ack_asked *what,
 	outbound_acked(p->owner, p, what, at);
 }
 
+static size_t pipe_in_flight(const struct pipe *p)
+{
+	return path_in_flight(p->path);
+}
+
 static const struct pipe_ops pipe_ops = {
 	.acked = pipe_acked,
+	.in_flight = pipe_in_flight,
 	.message = pipe_message,
 	.readable = pipe_readable,
 	.broken = pipe_broken,

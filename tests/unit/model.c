@@ -22,7 +22,7 @@ struct model_event {
 	size_t len;
 	bool asked, clean;
 	int64_t sent_at, left_at;
-	size_t held;
+	size_t held, in_flight;
 	int64_t acked_at;
 	bool twice;		/* it went, or is, a second time */
 	uint32_t again;		/* segments that its pipe had sent again */
@@ -50,7 +50,7 @@ static void take_stamps(struct model *model)
 		struct ack_asked what = {
 			.clean = true, .schedule = !e->clean,
 			.sent_at = e->sent_at, .left_at = e->left_at,
-			.held = e->held,
+			.held = e->held, .in_flight = e->in_flight,
 			.again = e->again, .behind = e->behind,
 		};
 
@@ -133,8 +133,12 @@ static void has_left(void *who, uint64_t number)
 {
 	struct model_pipe *p = who;
 
-	if (!message(p, number)->clean)
-		message(p, number)->left_at = p->tcp.clock->now;
+	struct model_event *e = message(p, number);
+
+	if (e->clean)
+		return;
+	e->left_at = p->tcp.clock->now;
+	e->in_flight = path_in_flight(p->pipe.path);
 }
 
 /* In the order in which they were sent: those that come too soon wait. */

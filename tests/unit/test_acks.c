@@ -92,10 +92,10 @@ static void a_stamp_tells_of_what_was_asked_for(void **state)
 
 	ask(s, 7);
 	wait_for_stamp(s);
-	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), 1);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), ACKS_ACKED);
 	assert_int_equal(what.held, 7);
 	assert_true(at >= what.sent_at);
-	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), -1);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), ACKS_NO_MORE);
 }
 
 static void stamps_that_do_not_come_are_not_waited_for(void **state)
@@ -110,7 +110,7 @@ static void stamps_that_do_not_come_are_not_waited_for(void **state)
 	}
 	ask(s, 2);
 	wait_for_stamp(s);
-	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), 1);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), ACKS_ACKED);
 	assert_int_equal(what.held, 2);
 	assert_int_equal(s->acks.count, 0);
 }
@@ -126,7 +126,7 @@ static void of_many_under_way_the_oldest_is_known(void **state)
 	for (size_t i = 1; i <= 2 * ACKS_MAX; i++)
 		ask(s, i);
 	wait_for_stamp(s);
-	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), 1);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), ACKS_ACKED);
 	assert_int_equal(what.held, 1);
 	while (s->acks.count) {
 		int n = acks_next(&s->acks, s->fd[0], &what, &at);
@@ -148,7 +148,7 @@ static struct ack_asked next_acked(struct scene *s)
 	int64_t at;
 	int n;
 
-	while ((n = acks_next(&s->acks, s->fd[0], &what, &at)) != 1)
+	while ((n = acks_next(&s->acks, s->fd[0], &what, &at)) != ACKS_ACKED)
 		if (n < 0)
 			wait_for_stamp(s);
 	assert_true(at >= what.sent_at);
@@ -173,6 +173,22 @@ static void who_sets_the_clock_makes_no_sample(void **state)
 	}
 }
 
+/* By the time of its acknowledgement that may have arrived. */
+static void what_left_late_is_told_with_what_it_met(void **state)
+{
+	const struct ack_asked waits = { .schedule = true };
+	struct scene *s = *state;
+	struct ack_asked what;
+	int64_t at;
+
+	ask_for(s, &waits);
+	wait_for_stamp(s);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), ACKS_LEFT);
+	acks_met(&s->acks, &what, 4711);
+	assert_int_equal(next_acked(s).in_flight, 4711);
+	acks_met(&s->acks, &what, 1);	/* it is not awaited any more */
+}
+
 /* The time is wrong at which a message left that waited in its socket. */
 static void nor_one_of_what_left_before(void **state)
 {
@@ -186,7 +202,7 @@ static void nor_one_of_what_left_before(void **state)
 	ask_for(s, &waits);
 	wait_for_stamp(s);
 	clock_set_wall(-HOUR);
-	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), 0);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), ACKS_OTHER);
 	clock_set_wall(0);
 	assert_false(next_acked(s).clean);
 }
@@ -204,6 +220,9 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			who_sets_the_clock_makes_no_sample, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_left_late_is_told_with_what_it_met, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			nor_one_of_what_left_before, setup, teardown),
 	};

@@ -9,6 +9,8 @@
 
 #include "mux/conn/conn.h"
 #include "mux/path/paths.h"
+#include "mux/pipe/acks.h"
+#include "mux/pipe/carrier.h"
 #include "mux/pipe/pipe.h"
 #include "mux/sched/thin.h"
 
@@ -217,6 +219,88 @@ static void who_is_never_at_rest_stays_thin(void **state)
 	assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]), &s.pipe[1]);
 }
 
+/* --- by how much delays deviate --- */
+
+static void look(struct pipe *p)
+{
+	(void)p;
+}
+
+static const struct carrier carrier = {
+	.look = look, .look_at_queues = look, .allow = look,
+};
+
+/* A path of 40 ms. @state: of its limit. */
+static struct path *begin_delays(struct scene *s, enum aggregate_state state)
+{
+	struct path *path = &s->paths.path[0];
+
+	begin(s);
+	for (int i = 0; i < 2; i++) {
+		s->pipe[i].carrier = &carrier;
+		s->pipe[i].info.rttmin_ms = 40;
+	}
+	aggregate_init(&path->aggregate, AGGREGATE_DELAY, 0, 0);
+	path->aggregate.state = state;
+	return path;
+}
+
+/* What left @left ms after the beginning took @took ms. */
+static void is_acked(struct scene *s, const struct ack_asked *asked, int64_t left,
+		     int64_t took)
+{
+	int64_t at = (left + took) * NS_PER_MS;
+	struct ack_asked what = *asked;
+
+	what.clean = true;
+	what.sent_at = what.left_at = left * NS_PER_MS;
+	paths_acked(&s->paths, &s->pipe[0], &what, at, at, false);
+}
+
+/* An object ends: what it sent last, of which much waited in sockets, is acknowledged bit by bit. */
+static void a_delay_is_that_of_what_was_in_flight_when_it_began(void **state)
+{
+	const struct ack_asked few = { .held = 5000 };
+	const struct ack_asked many = { .held = 90000 };
+	const struct ack_asked waited = { .schedule = true, .held = 120000,
+					  .in_flight = 90000 };
+	struct scene s;
+	const struct path *path = begin_delays(&s, AGGREGATE_BOUND);
+
+	(void)state;
+	is_acked(&s, &few, 1000, 40);
+	is_acked(&s, &many, 1100, 100);
+	for (int i = 0; i < 10; i++) {
+		s.pipe[0].info.in_flight = 90000 - 9500 * (size_t)i;
+		is_acked(&s, &waited, 1200 + i, 100);
+	}
+	assert_true(path->variation.deviation < 1e-6);
+	/* The same was in flight, and it took longer. */
+	is_acked(&s, &waited, 1300, 108);
+	assert_float_equal(path->variation.deviation, 0.002, 1e-6);
+}
+
+/* First windows are a queue of their own, which is not there when as much is under way later. */
+static void a_start_says_nothing_of_delays(void **state)
+{
+	const struct ack_asked many = { .held = 50000 };
+	struct scene s;
+	struct path *path = begin_delays(&s, AGGREGATE_FREE);
+
+	(void)state;
+	is_acked(&s, &many, 1000, 100);
+	is_acked(&s, &many, 1001, 150);
+	assert_true(path->variation.deviation == 0);
+	path->aggregate.state = AGGREGATE_BOUND;
+	path->steady_at = 1150 * NS_PER_MS;
+	is_acked(&s, &many, 1140, 120);	/* left before */
+	is_acked(&s, &many, 1160, 60);
+	is_acked(&s, &many, 1161, 60);
+	assert_true(path->variation.deviation < 1e-6);
+	is_acked(&s, &many, 1162, 68);
+	assert_float_equal(path->variation.deviation, 0.002, 1e-6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +313,8 @@ int main(void)
 		cmocka_unit_test(a_successor_has_not_the_last_message),
 		cmocka_unit_test(the_last_message_is_there_although_more_is_outstanding),
 		cmocka_unit_test(who_is_never_at_rest_stays_thin),
+		cmocka_unit_test(a_delay_is_that_of_what_was_in_flight_when_it_began),
+		cmocka_unit_test(a_start_says_nothing_of_delays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

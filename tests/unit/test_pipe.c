@@ -19,9 +19,12 @@
 #include "mux/base/sock.h"
 #include "pipe_scene.h"
 
+enum { IN_FLIGHT = 12345 };	/* of all of the path, whoever asks */
+
 static struct {
 	struct pipe_scene scene;
 	unsigned int acked, readable;
+	size_t met;		/* in flight, by the last that was acknowledged */
 	unsigned int enough;	/* so many times, then who reads has found the end; 0: never */
 } here;
 
@@ -33,11 +36,20 @@ static void readable(struct pipe *p)
 
 static void acked(struct pipe *p, const struct ack_asked *what, int64_t at)
 {
-	(void)p, (void)what, (void)at;
+	(void)p, (void)at;
 	here.acked++;
+	here.met = what->in_flight;
 }
 
-static const struct pipe_ops ops = { .readable = readable, .acked = acked };
+static size_t in_flight(const struct pipe *p)
+{
+	(void)p;
+	return IN_FLIGHT;
+}
+
+static const struct pipe_ops ops = {
+	.readable = readable, .acked = acked, .in_flight = in_flight,
+};
 
 static int set_up(void **state)
 {
@@ -307,6 +319,12 @@ static void and_is_not_asked_for_where_something_took_it_along(void **state)
 	assert_true(delays_acknowledgements(true));
 }
 
+static bool both_are_acked(void *arg)
+{
+	(void)arg;
+	return here.acked == 2;
+}
+
 /* Else its leaving would be told of, too. */
 static void what_leaves_at_once_is_known(void **state)
 {
@@ -323,6 +341,10 @@ static void what_leaves_at_once_is_known(void **state)
 	/* As far as was looked, the first is in front of it. */
 	assert_false(acks->asked[acks->first + 1].clean);
 	assert_true(acks->asked[acks->first + 1].schedule);
+	/* What met so much may be gone when it is acknowledged. */
+	assert_true(run_until(here.scene.shared.loop, "acknowledgements",
+			      both_are_acked, NULL));
+	assert_int_equal(here.met, IN_FLIGHT);
 }
 
 /* --- what it holds --- */

@@ -291,6 +291,33 @@ static void a_rest_does_not_shrink_the_limit(void **state)
 	assert_int_equal(a.limit, 67000);
 }
 
+/*
+ * The path is constant. That its first windows are a queue of their own is no deviation: as one
+ * it was 26 ms.
+ */
+static void delays_of_a_start_do_not_deviate(void **state)
+{
+	const struct model_params is = mile(7.04, 50 * MS, 100, 4);
+	double most = 0;
+	struct random r;
+	struct model model;
+
+	(void)state;
+	random_begin(&r, __func__);
+	model_init(&model, &is, &r);
+	model_offer(&model, 0, 256 << 10);
+	while (!model.conn[0].done_at) {
+		double deviation = model.paths.path[0].variation.deviation;
+
+		if (deviation > most)
+			most = deviation;
+		model_run(&model, MS);
+	}
+	assert_true(most > 0);
+	assert_true(most < 0.003);
+	model_fini(&model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_start_next_door_asks_by_the_clock),
 		cmocka_unit_test(fewer_bytes_than_before_are_no_rate),
 		cmocka_unit_test(a_rest_does_not_shrink_the_limit),
+		cmocka_unit_test(delays_of_a_start_do_not_deviate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
