@@ -262,6 +262,9 @@ void conn_idle(struct conn *c);
 /* It may send more bytes than before. */
 void conn_credited(struct conn *c);
 
+/* It has bytes to send, and may send none of them. */
+bool conn_starves(const struct conn *c);
+
 /*
  * @msg came for it, though its application ended it before. Bytes: they are
  * lost, so it shall not see an orderly end.

@@ -146,6 +146,11 @@ static bool reads(const struct conn *c)
 	return c->readable && !c->fin_pending && c->state == CONN_OPEN;
 }
 
+bool conn_starves(const struct conn *c)
+{
+	return reads(c) && !c->owner->speech->credit(c);
+}
+
 /* --- a chunk --- */
 
 static void read_chunk(struct conn *c, size_t size, size_t payload)

@@ -2,7 +2,16 @@
 /*
  * Twins: runs that go over another path as well, while what was sent first is kept for its own.
  * The policy of paths says whether there are any: of all that is sent, the oldest first (copies),
- * or of what connections sent last (dems-s, dems-f). Of a connection of which a HINT said so all is sent
+ * or of what connections sent last (dems-s, dems-f), unless the connection has more, and waits
+ * for credit or for its application. Of a connection of which a HINT said so all is sent over each
+ * path, whatever the policy. A run is kept for each pipe that has it. What the other end has by one of them, as its ACK
+ * says, or its kernel has, goes no second time.
+ */
+/*
+ * Twins: runs that go over another path as well, while what was sent first is kept for its own.
+ * The policy of paths says whether there are any: of all that is sent, the oldest first (copies),
+ * or of what connections sent last (dems-s, dems-f), unless the connection has more, and only waits
+ * for credit. Of a connection of which a HINT said so all is sent
  * over each path, whatever the policy. A run is kept for each pipe that has it. What
  * the other end has by one of them, as its ACK says, or its kernel has, goes no second time.
  */
@@ -94,6 +103,23 @@ static struct sent_run *next_on(const struct extended *x, unsigned int path)
 				     twice(x) == PATH_TWICE_ALL);
 }
 
+/* It waits for the other end to grant more, or for what its application was said to write. */
+static bool has_more(const struct conn *c)
+{
+	uint64_t size = conn_size(c);
+
+	return conn_starves(c) || (!c->over && size && size < UINT64_MAX);
+}
+
+/* What its connection sent last is not the end of that. */
+static bool goes_on(const struct extended *x, const struct sent_run *sent)
+{
+	const struct channel *ch = x->channel[sent->run->id];
+
+	return twice(x) == PATH_TWICE_LAST && !sent->run->on_all &&
+	       ch && ch->conn && has_more(ch->conn);
+}
+
 void twins_look(struct extended *x, struct view *view)
 {
 	const struct paths *paths = &x->s->paths;
@@ -107,6 +133,8 @@ void twins_look(struct extended *x, struct view *view)
 
 		if (paths->path[i].npipes && !view->full)
 			sent = next_on(x, i);
+		if (sent && goes_on(x, sent))
+			sent = NULL;
 		view->twin[i].there = sent != NULL;
 		view->twin[i].ahead = sent && (sent->run->on_all ||
 					       twice(x) == PATH_TWICE_ALL);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Of what connections sent last: which of it goes over the other path as well. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "loopback.h"
+#include "mux/sched/path_policy.h"
+#include "path_pair.h"
+
+enum { FIRST_ID = 1, BYTES = 500 };
+
+/* A message of connection 0 is kept for LP's first pipe, and was not written yet. */
+static struct conn *keep_one(struct pair *pair)
+{
+	struct session *lp;
+	struct conn *c;
+	struct run *run;
+
+	pair->settings.path_policy = &path_dems_s;
+	pair_begin(pair, PAIR_PIPES);
+	pair_connect(pair, 0);
+	lp = pair->lp;
+	c = lp->ext->channel[FIRST_ID]->conn;
+	run = run_get(&lp->shared.pool);
+	run->id = FIRST_ID;
+	run->of_conn = true;
+	run->messages = 1;
+	run->first = c->channel->use.number;
+	run->len = wire_put_data(run->buf, FIRST_ID, run->first, BYTES) + BYTES;
+	assert_non_null(keeping_add(lp, lp->pipes[0], run));
+	return c;
+}
+
+static bool goes_over(const struct pair *pair, unsigned int path)
+{
+	struct view view = { .twins = false };
+
+	twins_look(pair->lp->ext, &view);
+	return view.twin[path].there;
+}
+
+static void the_last_message_goes_over_the_other_path(void **state)
+{
+	struct pair *pair = *state;
+
+	keep_one(pair);
+	assert_true(goes_over(pair, SPARE));
+	assert_false(goes_over(pair, MAIN));
+}
+
+/* Until the other end grants more. Then there is something new, and the end is elsewhere. */
+static void but_not_that_of_who_waits_for_credit(void **state)
+{
+	struct pair *pair = *state;
+	struct conn *c = keep_one(pair);
+
+	c->readable = true;
+	c->channel->out.allowed = c->channel->out.sent;
+	assert_false(goes_over(pair, SPARE));
+	c->channel->out.allowed++;
+	assert_true(goes_over(pair, SPARE));
+	c->channel->out.allowed--;
+	c->readable = false;
+	assert_true(goes_over(pair, SPARE));
+}
+
+/* An application that writes an object bit by bit has sent nothing last before it is through. */
+static void nor_of_who_has_more_as_was_told(void **state)
+{
+	struct pair *pair = *state;
+	struct conn *c = keep_one(pair);
+
+	conn_tell_size(c, BYTES);
+	assert_false(goes_over(pair, SPARE));
+	c->tx_bytes += BYTES;
+	assert_true(goes_over(pair, SPARE));
+	c->tx_bytes -= BYTES;
+	c->over = true;
+	assert_true(goes_over(pair, SPARE));
+	c->over = false;
+	conn_tell_size(c, 0);
+	assert_true(goes_over(pair, SPARE));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			the_last_message_goes_over_the_other_path,
+			path_pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			but_not_that_of_who_waits_for_credit,
+			path_pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			nor_of_who_has_more_as_was_told,
+			path_pair_setup, pair_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
