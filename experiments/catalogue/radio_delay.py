@@ -109,6 +109,7 @@ class RadioDelay(Experiment):
             kind="against",
             y="firmware_ms",
             x="up_mbps",
+            joined=False,  # between them the wait is no straight line
         ),
     )
     notes = (

@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Sheet
 
 from experiments.plots import sheet
-from experiments.plots.cells import Line, Panel, Point, Scene, has_published, in_order
+from experiments.plots.cells import Line, Panel, Point, Scene, has_published, in_order, on_axis
 from experiments.plots.looks import INK, MUTED, Look
 from experiments.report.data import Results
 from topologies.parameter import Value
@@ -71,8 +71,8 @@ def _y_axis(axes: Axes, scene: Scene) -> None:
 def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequence[Value]) -> None:
     if panel.label:
         sheet.title(axes, panel.label, panel.along)
-    named = {metric.name: metric for metric in results.experiment.metrics}.get(scene.figure.x)
-    where = sheet.x_axis(axes, scene.figure.x, xs, named)
+    metric = results.metric(scene.figure.x) if on_axis(results, scene.figure) else None
+    where = sheet.x_axis(axes, scene.figure.x, xs, metric)
     for x, level in panel.floor:
         if x is None:  # of lines across
             axes.axhline(level, color=MUTED, linewidth=1.1, zorder=1)

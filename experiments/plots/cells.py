@@ -16,7 +16,7 @@ from experiments.model import Claim, Figure, Metric
 from experiments.plots.looks import ORDERED, Look, dash_of, of_carried, of_values
 from experiments.report import words
 from experiments.report.beside import CARRIED, like
-from experiments.report.data import OF_PIPES, Results, sortable
+from experiments.report.data import OF_PIPES, Results, follows, sortable
 from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped, ratio
 from topologies.parameter import Parameter, Params, Value
@@ -120,6 +120,9 @@ def facet_names(results: Results, figure: Figure) -> tuple[tuple[str, ...], tupl
             return own, ()
     chosen = results.shown(figure.where)
     left = differing(results, figure, used)
+    if figure.kind in ("against", "normalised"):  # along x it needs no name
+        along = [it.params.get(figure.x) for it in chosen]
+        left = [it for it in left if not follows([of.params.get(it) for of in chosen], [along])]
     units = [name for name in left if name in results.experiment.units]
     if figure.kind in SPREAD:  # of one unit there are few runs, and they are no distribution
         left, may = [name for name in left if name not in units], left

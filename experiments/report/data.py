@@ -342,12 +342,12 @@ def varying(all_params: Sequence[Params], axes: Sequence[str] = ()) -> tuple[str
     for name in differing:
         own = {repr(value) for value in values[name] if value is not None}
         swept = name in rank and len(own) > 1  # else it differs in whether it applies
-        if swept or not _follows(values[name], [values[other] for other in kept]):
+        if swept or not follows(values[name], [values[other] for other in kept]):
             kept.append(name)
     return tuple(kept)
 
 
-def _follows(column: Sequence[Value], others: Sequence[Sequence[Value]]) -> bool:
+def follows(column: Sequence[Value], others: Sequence[Sequence[Value]]) -> bool:
     """Whether the values of a column are decided by those of the others."""
     seen: dict[Key, Value] = {}
     for k, value in enumerate(column):

@@ -56,6 +56,18 @@ def test_a_panel_is_named_by_what_tells_it_and_the_rest_is_small(
     assert dict(titles) == {label: " ".join(along.split()) for label, along in shown.items()}
 
 
+def test_what_goes_along_x_makes_no_panels(tmp_path: Path) -> None:
+    """The queue's time follows the rate: two panels had a point each. And x is the link's rate,
+    although a goodput is called so, too."""
+    results = made_up(catalogue.find("radio-delay"), 1, quick=False)
+    (figure,) = results.figures()
+    (panel,) = scene(results, figure).panels
+    assert sum(len(line.points) for line in panel.lines) == 2
+    drawing.draw_one(results, figure, tmp_path)
+    words = (tmp_path / "firmware.svg").read_text()
+    assert "uplink rate [Mbit/s]" in words and "goodput" not in words
+
+
 def test_a_value_that_is_left_to_the_preset_is_a_panels_name() -> None:
     """Of two panels by rate one had no name at all."""
 
