@@ -14,7 +14,7 @@ from experiments.catalogue import (
     slow_reader,
 )
 from experiments.catalogue.paths_reinject import FAR_WIFI
-from experiments.workloads import objects, rivals, thin_beside, udp, webs
+from experiments.workloads import objects, radio_apps, rivals, thin_beside, udp, webs
 
 # What is measured begins when whatever is beside it has its rate. Here nobody looks at a rate.
 SETTLES: tuple[tuple[ModuleType, str], ...] = (
@@ -23,6 +23,8 @@ SETTLES: tuple[tuple[ModuleType, str], ...] = (
     *((rivals, "HEAD_START_S"), (slow_reader, "BEGIN_S"), (thin_beside, "ALONE_S")),
 )
 SETTLED_S = 0.7
+# Of what is done again and again.
+FEWER = ((radio_apps, "PAGES", radio_apps.PAGES[:2]),)
 SMT_TWO = tuple(f"smt-two-{number}" for number in range(1, 6))
 EXTENDS = ("auto", "never")
 # For what lasts as long however much is carried: each packet costs the processor its time.
@@ -55,8 +57,8 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
     "download-40": [{"size": 50_000, "down_mbps": 40.0}],
     "extension-costs": [
-        {"load": "stream", "seconds": 1.0, "extend": "never"},
-        {"load": "object", "seconds": 1.0, "bottleneck": "sender"},
+        {"load": "stream", "seconds": 1.0, "extend": "never", **SLOW},
+        {"load": "object", "seconds": 1.0, "bottleneck": "sender", **SLOW},
         {"load": "both-ways", "seconds": 1.0, "up_mbps": 2.0},
     ],
     "extension-lossy": [{"size": 50_000, "loss": 0.01, "extend": extend} for extend in EXTENDS],
@@ -125,7 +127,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         )
     ],
     "radio-apps": [
-        {**RADIO, "app": app, "load": load, "seconds": 2.0, "way": way}
+        {**RADIO, "app": app, "load": load, "seconds": 2.0, "way": way, **SLOW}
         for app, load, way in (
             ("page", "upload", "direct"),
             ("video", "alone", "direct"),
@@ -144,7 +146,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         for how, transfer in (("both", "up"), ("each", "down"))
     ],
     "paths-failover": [
-        {"preset": "wifi-lte", "pipes": 4, "at_s": 0.7, "after_s": 2.2, **how}
+        {"preset": "wifi-lte", "pipes": 4, "at_s": 0.7, "after_s": 2.2, **how, **SLOW}
         for how in (
             {"event": "wifi-down", "transfer": "down", "backup": True},
             {"event": "lte-silent", "transfer": "up"},
@@ -224,7 +226,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     ],
     "short-connections": [{"count": 10, "parallel": 4}],
     "throughput": [{"direction": "both", "seconds": 1}],
-    "udp": [{"seconds": 0.5}, {"seconds": 0.5, "load": "alone", "way": "direct"}],
+    "udp": [{"seconds": 0.5, **SLOW}, {"seconds": 0.5, "load": "alone", "way": "direct"}],
     "video": [{"seconds": 1.0, "bulk": True}, {"seconds": 1.0, "bulk": False}],
     "walkthrough": [{"count": 3}],
     "web-beside": [

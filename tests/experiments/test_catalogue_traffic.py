@@ -16,7 +16,7 @@ from experiments.model import Experiment
 from experiments.prepare import wanted_by
 from experiments.workloads import rivals, traffic
 from experiments.workloads.actors import Pause
-from tests.experiments.small_runs import SETTLED_S, SETTLES, SMALL
+from tests.experiments.small_runs import FEWER, SETTLED_S, SETTLES, SMALL
 from tests.experiments.workload_run import configuration, live
 from tests.net.conftest import labs
 from topologies.parameter import Params
@@ -89,6 +89,8 @@ def whole(experiment: Experiment, params: Params) -> None:
 def test_each_once(kept: Labs, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, settles in SETTLES:
         monkeypatch.setattr(module, settles, SETTLED_S)
+    for module, each, fewer in FEWER:
+        monkeypatch.setattr(module, each, fewer)
     experiment = find(name)
     try:
         preflight.check_programs(experiment.packages)

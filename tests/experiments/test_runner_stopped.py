@@ -216,9 +216,8 @@ def resumed(tmp_path: Path, before: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_stopped_in_the_middle_then_resumed(
-    registry: Path, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_stopped_in_the_middle(registry: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """What is left is resumed once: it is the same by each signal, and more are resumed below."""
     with command(tmp_path, *RUN) as stopped:
         until("a run", lambda: len(lines(tmp_path)) >= 1, 60.0)
         os.killpg(stopped.pid, number)
@@ -230,7 +229,8 @@ def test_stopped_in_the_middle_then_resumed(
     folder = next(tmp_path.glob("here/download/*"))
     left = 6 - len(before)
     assert err.endswith(f"stopped; {left} runs to go: tm3lab resume here/download/{folder.name}\n")
-    resumed(tmp_path, before)
+    if number is signal.SIGINT:
+        resumed(tmp_path, before)
 
 
 def wait_for_worker(process: "subprocess.Popen[str]") -> None:
