@@ -32,11 +32,10 @@ class Turns:
         self._mutex = threading.Lock()
         self._within = 0  # threads that are alone together
 
-    def close(self) -> None:
+    def pytest_sessionfinish(self) -> None:
         """All workers have begun by then; one that takes the place of a crashed one may be alone
-        with others."""
-        os.close(self._gate)
-        os.close(self._inside)
+        with others. Whoever waits for a worker is told of its end after this, and may kill what
+        it does later."""
         for file in self._files:
             file.unlink(missing_ok=True)
 
@@ -117,7 +116,6 @@ def begin(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         _turns = Turns(config.workerinput["testrunuid"])
         config.pluginmanager.register(_turns)
-        config.add_cleanup(_turns.close)
 
 
 @contextmanager
