@@ -40,7 +40,7 @@ from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.pipes import pipes_in
 from tests.relay.programs import Program
 from tests.relay.test_activation import ACTIVATE
-from tests.relay.two_paths import ALLOW, BOTH_PATHS, FAR, NEAR, kill
+from tests.relay.two_paths import ALLOW, BOTH_PATHS, FAR, NEAR, kill, pipes_from
 from tests.relay.waiting import until
 
 NAMES = ("rp", "lp")
@@ -73,6 +73,7 @@ class Setup:
     keys: bool = False
     extended: bool = True
     doors: bool = False  # all other ways in, and options from files
+    moves: bool = False  # lp's host gets other addresses
 
 
 DATAGRAMS_TOO = ("--forward", f"udp:{FORWARDED_DATAGRAMS}:127.0.0.1:{DATAGRAMS}")
@@ -104,6 +105,17 @@ DOORS = Setup(
         *("--remote-forward", f"{LENT}:127.0.0.1:{ECHO}"),
     ),
     doors=True,
+)
+
+
+# rp's address, and two of which lp's host has one at a time: all on loopback.
+RP_ELSEWHERE, HOME, AWAY = "10.66.0.1", "10.66.0.2", "10.66.0.3"
+OVER_MPTCP = ("--pipe", "mptcp")
+MOVES = Setup(
+    ("--permit", "127.0.0.1", *OVER_MPTCP, *RESUME),
+    (*LATE, *DATAGRAMS_TOO, *OVER_MPTCP),
+    keys=True,
+    moves=True,
 )
 
 
@@ -175,7 +187,8 @@ class Scene:
         ]
         if self.setup.doors:
             options = self._from_file(name, options)
-        return [*options, *{"rp": ["2"], "lp": ["127.0.0.1", "2"]}[name]]
+        to = RP_ELSEWHERE if self.setup.moves else "127.0.0.1"
+        return [*options, *{"rp": ["2"], "lp": [to, "2"]}[name]]
 
     def _from_file(self, name: str, options: list[str]) -> list[str]:
         file = self.tmp / f"{name}.conf"
@@ -210,9 +223,14 @@ class Scene:
             *of_all,
             *(of_extended if self.setup.extended else []),
             *(of_doors if self.setup.doors else []),
-            *([self.outlives_pipes] if self.setup.extended and not self.setup.doors else []),
+            *self._outlives(),
             *(self.watches_rp, self.watches_lp),
         ]
+
+    def _outlives(self) -> list[User]:
+        if self.setup.moves:
+            return [self.outlives_moves]
+        return [self.outlives_pipes] if self.setup.extended and not self.setup.doors else []
 
     def echoed(self) -> None:
         with greeting():
@@ -240,6 +258,17 @@ class Scene:
                 sock.sendall(BLOCK)
                 kill(self.ns, path)
                 assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+
+    def outlives_moves(self) -> None:
+        """lp's host moves, twice, and all pipes are dialled anew."""
+        with greeting():
+            sock = socks(self.ns, "127.0.0.1", ECHO)
+        with sock, using():
+            for _ in range(2):
+                sock.sendall(BLOCK)
+                here = moved(self.ns)
+                assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+                until("pipes from there", lambda here=here: pipes_from(self.ns, here) == 2)
 
     def lent(self) -> None:
         """rp listens there for lp, which connects to the server."""
@@ -385,6 +414,29 @@ def key() -> bytes:
     ).stdout
 
 
+def moved(ns: Namespace) -> str:
+    """lp's host has another address, and not the one before; which."""
+    before = ns.ip("-o", "address", "show", "dev", "lo")
+    old, new = (HOME, AWAY) if f" {HOME}/" in before else (AWAY, HOME)
+    ns.ip("address", "add", new, "dev", "lo")
+    leads_from(ns, new)
+    ns.ip("address", "del", f"{old}/32", "dev", "lo")
+    return new
+
+
+def leads_from(ns: Namespace, address: str) -> None:
+    """Whoever connects to rp does so from there."""
+    where = ("dev", "lo", "table", "local", "src", address)
+    ns.ip("route", "replace", "local", RP_ELSEWHERE, *where)
+
+
+def prepare_moves(ns: Namespace) -> None:
+    ns.run("sysctl", "-q", "net.mptcp.enabled=1")
+    for address in (RP_ELSEWHERE, HOME):
+        ns.ip("address", "add", address, "dev", "lo")
+    leads_from(ns, HOME)
+
+
 @contextmanager
 def beyond(ns: Namespace) -> Iterator[None]:
     """A server that only rp's datagrams reach; all others' are brought to lp."""
@@ -417,6 +469,8 @@ def scene(tmp: Path, setup: Setup) -> Iterator[Scene]:
             (tmp / "nobody").mkdir()
             shutil.chown(tmp / "nobody", "nobody")
             stack.enter_context(beyond(ns))
+        if setup.moves:
+            prepare_moves(ns)
         it = Scene(ns, tmp, setup)
         try:
             yield it

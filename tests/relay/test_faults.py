@@ -19,6 +19,7 @@ from tests.relay.fault_scene import (
     DOORS,
     EXTENSION,
     KEYS,
+    MOVES,
     NAMES,
     READY,
     WORKERS,
@@ -29,6 +30,7 @@ from tests.relay.fault_scene import (
     scene,
 )
 from tests.relay.faults import ERRORS, Place, described, faulty, happened, places
+from tests.relay.kinds import IPPROTO_MPTCP, why_not
 from tests.relay.programs import Program
 from tests.relay.waiting import until
 
@@ -50,6 +52,7 @@ def setups() -> dict[str, Setup]:
         "baseline": BASELINE,
         "workers": WORKERS,
         "doors": DOORS,
+        **({"moves": MOVES} if encrypts and not why_not(IPPROTO_MPTCP) else {}),
     }
 
 
@@ -164,7 +167,7 @@ def faults(tmp: Path, name: str, program: str) -> list[Fault]:
 @pytest.mark.parametrize(
     ("setup", "program"),
     [
-        *((setup, it) for setup in ("extension", "baseline", "doors") for it in NAMES),
+        *((setup, it) for setup in ("extension", "baseline", "doors", "moves") for it in NAMES),
         ("workers", "rp"),
     ],
 )
@@ -172,6 +175,8 @@ def test_each_place_fails_once(tmp_path: Path, setup: str, program: str) -> None
     reason = why_no_namespace()
     if reason:
         pytest.skip(reason)
+    if setup not in setups():
+        pytest.skip("it takes pipes over MPTCP, and a key")
     all_of = faults(tmp_path, setup, program)
     assert all_of, f"{program} has no place of its own in this setup"
     where = described(program, [fault.place for fault in all_of])
