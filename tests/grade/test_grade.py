@@ -36,6 +36,10 @@ def start_grade(rp: list[str], *options: str) -> subprocess.Popen[str]:
     )
 
 
+# What passes takes no longer for it; on a busy machine a start of Python may take 5 s.
+PATIENT = ("--patience", "4")
+
+
 def answer_of(grading: subprocess.Popen[str]) -> dict:
     out, err = grading.communicate(timeout=100)
     assert out, f"exit status {grading.returncode}: {err}"
@@ -57,7 +61,7 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 10.0) 
 
 
 def test_reference_reaches_level_4() -> None:
-    grading = start_grade(WRONG_RPS, "--level", "4")
+    grading = start_grade(WRONG_RPS, "--level", "4", *PATIENT)
     answer = answer_of(grading)
     assert failures(answer) == {}
     assert answer["level"] == 4
@@ -68,7 +72,7 @@ def test_reference_reaches_level_4() -> None:
 def test_our_rp_reaches_level_4_and_all_extras() -> None:
     rp = BUILD / "rp"
     assert rp.exists(), f"{rp} is not there: make"
-    grading = start_grade([str(rp)])
+    grading = start_grade([str(rp)], *PATIENT)
     answer = answer_of(grading)
     assert failures(answer) == {}
     assert answer["level"] == 4
@@ -145,7 +149,7 @@ TOGETHER = [
 def test_faults_leave_the_levels_below(faults: list[str]) -> None:
     (level,) = {CAUGHT[name].level for name in faults}
     answer = answer_of(
-        start_grade([*WRONG_RPS, "--fault", "+".join(faults)], "--level", str(level))
+        start_grade([*WRONG_RPS, "--fault", "+".join(faults)], "--level", str(level), *PATIENT)
     )
     assert failures(answer) == {}
     assert answer["level"] == level
@@ -168,7 +172,8 @@ def test_fault_is_caught(fault: str) -> None:
 
 
 def test_talk_does_no_harm() -> None:
-    answer = answer_of(start_grade([*WRONG_RPS, "--fault", "print-endlessly"], "--level", "1"))
+    rp = [*WRONG_RPS, "--fault", "print-endlessly"]
+    answer = answer_of(start_grade(rp, "--level", "1", *PATIENT))
     assert failures(answer) == {}
 
 
