@@ -13,14 +13,19 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.relay.datagrams import answering
 from tests.relay.ends import answers, echo, read_exactly, read_to_end, serves, serving, socks
+from tests.relay.netns import namespace, veth
 from tests.relay.restart_gap import works
+from tests.relay.test_path_rules import PROGRAM, Written
+from tests.relay.tproxied import NEAR, RP, SERVERS, ask, prepare, program_to
 from tests.vm.service import (
     ETC,
     SIDES,
@@ -44,6 +49,11 @@ PIPES_UP = "2 pipes to 127.0.0.1:6010"
 EXPOSURE_MAX = 1.5  # of 10, as systemd counts
 MANY = b"".join(hashlib.sha256(str(n).encode()).digest() for n in range(32_000))
 LATER = "192.0.2.1"
+SOMEBODY = "somebody"  # another user of the machine
+ASKED_BYTES = 200_000
+TWO_PATHS = ("path near,src=127.0.0.2,pipes=3", "path far,src=127.0.0.3,pipes=2,cost=9")
+NOT_ALL_USERS = "lp is in a user namespace without all users of this host"
+NOT_ALL_SHOWN = "/proc does not show lp the processes of other users"
 # What root may and a service must not: all that tests/vm/probe.py tries but this.
 ALLOWED = {"a netlink socket"}
 
@@ -358,6 +368,134 @@ def test_a_key_that_one_user_may_read(pair: tuple[Service, Service]) -> None:
             with suppress(KeyError):
                 files[service].unlink()
             command("deluser", "--quiet", service.name)
+
+
+def capabilities(*words: str) -> tuple[str, ...]:
+    """The lines below [Service] for them."""
+    named = " ".join(words)
+    return ("PrivateUsers=no", f"CapabilityBoundingSet={named}", f"AmbientCapabilities={named}")
+
+
+@pytest.fixture
+def two_hosts(pair: tuple[Service, Service]) -> Iterator[tuple[Service, Service]]:
+    """lp's, which is this one, and another one with rp and the servers that programs ask."""
+    rp, lp = pair
+    with namespace("far") as far:
+        veth(own, f"{NEAR}/24", far, f"{RP}/24")
+        prepare((own, far))
+        rp.add(f"NetworkNamespacePath={far.path}")
+        permitted = [f"permit {address}" for address in SERVERS.values()]
+        rp.configure("pipes 2", f"listen {RP}", f"allow {NEAR}", *permitted)
+        lp.configure(f"rp-address {RP}", *LP_FILE[1:], "tproxy 6003", "tproxy [::1]:6003")
+        rp.start()
+        with ExitStack() as servers:
+            for address in SERVERS.values():
+                servers.enter_context(answering(far, address=(address, 443)))
+            yield rp, lp
+        for service in (lp, rp):
+            systemctl("stop", service.name)
+
+
+def test_datagrams_of_programs_by_two_capabilities(two_hosts: tuple[Service, Service]) -> None:
+    """They are answered from the servers' addresses, and from a port below 1024."""
+    _, lp = two_hosts
+    systemctl("start", lp.name, status=1)
+    assert lp.ask("ExecMainStatus", "ActiveState") == {
+        "ExecMainStatus": "2",
+        "ActiveState": "failed",
+    }, "it is started again and again"
+    assert "--tproxy takes CAP_NET_RAW or CAP_NET_ADMIN" in lp.log()
+    lp.add(*capabilities("CAP_NET_RAW", "CAP_NET_BIND_SERVICE"))
+    lp.begun = time.time()
+    lp.start()
+    lp.expect(f"2 pipes to {RP}:6010")
+    command("tm3ctl", "--udp", RP, "wire-l", "all")
+    try:
+        for address in SERVERS.values():
+            with program_to(own, address, 443) as sock:
+                assert ask(sock, b"who is there") == b"who is there"
+    finally:
+        command("tm3ctl", "off")
+    assert "CAP_" not in lp.log(), "it says that a right is missing"
+
+
+def with_paths(pair: tuple[Service, Service], tmp: Path, *rules: str) -> None:
+    """Both run, over two paths, and what they write is where Written looks."""
+    rp, lp = pair
+    for service, options in (
+        (rp, ("listen 127.0.0.1", "allow 127.0.0.0/8", "pipes 5")),
+        (lp, ("rp-address 127.0.0.1", "pipes 5", "redirect off", *TWO_PATHS, *rules)),
+    ):
+        stats = Path(f"/var/log/{service.name}/stats.jsonl")
+        service.configure(*options, f"stats {stats}", "stats-interval 0.05")
+        (tmp / f"{service.side}.jsonl").symlink_to(stats)
+        service.start()
+    for path in ("3 pipes to 127.0.0.1:6010 over near", "2 pipes to 127.0.0.1:6010 over far"):
+        lp.said(f"{path} are up")
+
+
+def ask_as(user: str, port: int) -> None:
+    """By a program of that user's."""
+    group = command("id", "-g", user).strip()
+    who = ("setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups")
+    command(*who, sys.executable, "-m", "tests.vm.asker", str(port), str(ASKED_BYTES))
+
+
+@pytest.fixture
+def somebody(pair: tuple[Service, Service]) -> Iterator[str]:
+    command("adduser", "--system", "--group", "--quiet", SOMEBODY)
+    yield SOMEBODY
+    for service in pair:
+        systemctl("stop", service.name)
+    command("deluser", "--quiet", SOMEBODY)
+
+
+@pytest.mark.parametrize("criterion", [f"user {SOMEBODY}", f"program {PROGRAM}"])
+def test_a_unit_as_installed_says_which_rules_nobody_meets(
+    pair: tuple[Service, Service], somebody: str, tmp_path: Path, criterion: str
+) -> None:
+    with_paths(pair, tmp_path, f"rule {criterion} paths far")
+    log = pair[1].log()
+    assert log.count(NOT_ALL_USERS) == 1
+    assert log.count(NOT_ALL_SHOWN) == criterion.startswith("program")
+    with serving(own, echo) as server:
+        written = Written(tmp_path)
+        ask_as(somebody, server.port)
+        # The path that costs less, as if there were no rule.
+        within("a sample", lambda: written.since("lp", 0) > ASKED_BYTES / 2)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "user", "lines"),
+    [
+        (f"user {SOMEBODY}", SOMEBODY, ("PrivateUsers=no",)),
+        (
+            f"program {PROGRAM}",
+            "root",
+            ("ProtectProc=default", *capabilities("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH")),
+        ),
+        (f"program {PROGRAM}", SOMEBODY, ("PrivateUsers=no", f"User={SOMEBODY}")),
+    ],
+    ids=["user", "program", "program-of-one-user"],
+)
+def test_a_rule_for_a_user_or_a_program(
+    pair: tuple[Service, Service],
+    somebody: str,
+    tmp_path: Path,
+    criterion: str,
+    user: str,
+    lines: tuple[str, ...],
+) -> None:
+    """All bytes go over the path that the rule names, both ways."""
+    pair[1].add(*lines)
+    with_paths(pair, tmp_path, f"rule {criterion} paths far")
+    with serving(own, echo) as server:
+        written = Written(tmp_path)
+        ask_as(user, server.port)
+        written.is_all_over(1, ASKED_BYTES)
+    # One that has the rights of one user alone says that it sees no other user's programs.
+    log = pair[1].log()
+    assert log.count("--rule") == log.count(NOT_ALL_SHOWN) == any("User=" in it for it in lines)
 
 
 def test_places_for_statistics_and_metrics(up: tuple[Service, Service]) -> None:
