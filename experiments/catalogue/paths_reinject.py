@@ -33,7 +33,7 @@ UNDISTURBED: Params = {"silent_ms": 0.0}
 
 
 def runs(mode: str, condition: Params, loss: float) -> Params:
-    return {**BASE, **condition, "loss": loss, "reinject": mode}
+    return {**BASE, **condition, **UNDISTURBED, "loss": loss, "reinject": mode}
 
 
 def sooner(mode: str, condition: str, loss: float) -> Claim:
