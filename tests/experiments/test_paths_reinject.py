@@ -42,7 +42,7 @@ def test_without_loss_not_a_byte_goes_again() -> None:
     asked = [
         it
         for it in find("paths-reinject").claims
-        if it.is_own and it.metric == "reinjected_share" and "silent_ms" not in it.of
+        if it.is_own and it.metric == "reinjected_share" and not it.of["silent_ms"]
     ]
     assert len(asked) == 2 * len(CONDITIONS)
     for it in asked:
