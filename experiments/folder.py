@@ -145,8 +145,8 @@ class Results:
         place = self.path.resolve()
         for folder in (place, self.path, ROOT):
             text = text.replace(f"{folder}/", "")
+        said = json.dumps(f"results/{place.parent.name}/{place.name}")
         for folder in (place, self.path):
-            said = json.dumps(f"results/{place.parent.name}/{place.name}")
             text = text.replace(json.dumps(str(folder)), said)
         return text
 
