@@ -21,12 +21,14 @@ class CommandError(RuntimeError):
 
 
 def run(argv: Sequence[str | Path], *, stdin: str = "", seconds: float = 30.0) -> str:
-    """Runs a command and returns what it wrote; anything but success is an error."""
+    """Runs a command and returns what it wrote; anything but success is an error.
+
+    `seconds` are of the machine's own time: beside programs that go first, what takes half a second
+    of a processor may take half a minute.
+    """
     words = [str(word) for word in argv]
     try:
-        done = subprocess.run(
-            words, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
-        )
+        done = _to_its_end(words, stdin, seconds)
     except FileNotFoundError:
         raise CommandError(words[0], "not installed") from None
     except subprocess.TimeoutExpired:
@@ -35,6 +37,25 @@ def run(argv: Sequence[str | Path], *, stdin: str = "", seconds: float = 30.0) -
         said = (done.stderr + done.stdout).strip()
         raise CommandError(" ".join(words), said or f"exit {done.returncode}")
     return done.stdout
+
+
+def _to_its_end(words: list[str], stdin: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    pipe = subprocess.PIPE
+    clock = OwnTime()
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        given: str | None = stdin
+        try:
+            while True:
+                try:
+                    out, err = process.communicate(given, seconds - clock.passed_s())
+                    return subprocess.CompletedProcess(words, process.returncode, out, err)
+                except subprocess.TimeoutExpired:
+                    given = None  # it goes on with what it was given
+                    if clock.passed_s() >= seconds:
+                        raise
+        except BaseException:
+            process.kill()
+            raise
 
 
 def enter(namespace: Path, argv: Sequence[str | Path]) -> list[str]:

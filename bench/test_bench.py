@@ -378,6 +378,9 @@ with between.counted((6000, 6010)) as count:
     send(6010, 1_000_000)
     print(count())
 print(Path("/sys/class/net/lo/mtu").read_text().strip())
+names, values = (it.split() for it in Path("/proc/net/snmp").read_text().splitlines()
+                 if it.startswith("Tcp:"))
+print(values[names.index("RetransSegs")])
 """
 
 
@@ -389,10 +392,12 @@ def test_bytes_between_the_halves_are_counted_with_their_headers() -> None:
     argv = ["unshare", "--net", sys.executable, "-c", COUNTS]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    others, ours, mtu = map(int, done.stdout.split())
+    others, ours, mtu, again = map(int, done.stdout.split())
     assert others == 0 and mtu == 65_536
+    # Where the receiver is late TCP asks by sending a segment twice, and that is counted as well.
+    most = 1_000_000 + again * mtu
     # 1,448 bytes a packet of 1,500, and acknowledgements, of 52 bytes, for each packet at most.
-    assert 1_000_000 * 1_500 / 1_448 <= ours <= 1_000_000 * 1_552 / 1_448 + 1_000
+    assert 1_000_000 * 1_500 / 1_448 <= ours <= most * 1_552 / 1_448 + 1_000
 
 
 SLEEPS = """

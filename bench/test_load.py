@@ -87,6 +87,8 @@ Relayed = Callable[[bytes], bytes | None]
 
 def relay(sock: socket.socket, sink: int, up: Relayed, down: Relayed, drop_each: int) -> None:
     """Whoever sends is the client, but the sink; of the datagrams each way some are dropped."""
+    # All of them may be there before this is let run, and none but what it drops may be lost.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     client = ("", 0)
     numbers = {True: itertools.count(), False: itertools.count()}
     while True:

@@ -6,6 +6,7 @@ put beside them, the apt sources, the version of the kernel that these offer, th
 An image with that name is there already or is made once.
 """
 
+import functools
 import hashlib
 import os
 import platform
@@ -99,10 +100,13 @@ def sources(suite: str, apt: Path = APT) -> Sources:
     return Sources(suite, "\n".join(lines), "\n\n".join(stanzas))
 
 
+@functools.cache
 def kernel_version() -> str:
-    """Modules are built here for the kernel there: a new one is a new image."""
+    """Modules are built here for the kernel there: a new one is a new image. Where apt keeps no
+    index of its lists, as in containers, it reads them all to answer, which at idle priority beside
+    busy programs takes minutes."""
     try:
-        text = run(["apt-cache", "policy", KERNEL])
+        text = run(["apt-cache", "policy", KERNEL], seconds=120)
     except CommandError as why:
         raise GuestError(f"apt does not answer: {why}") from None
     found = re.search(r"Candidate: (\S+)", text)

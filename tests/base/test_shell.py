@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from base.pressure import OwnTime
 from base.shell import CommandError, run
 
 
@@ -21,3 +22,9 @@ def test_what_it_writes() -> None:
 def test_what_goes_wrong(argv: list[str], seconds: float, says: str) -> None:
     with pytest.raises(CommandError, match=f"^{re.escape(says)}$"):
         run(argv, seconds=seconds)
+
+
+def test_what_others_take_is_not_held_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the time is the machine's own; what the command is given arrives nevertheless."""
+    monkeypatch.setattr(OwnTime, "passed_s", lambda _: 0.0)
+    assert run(["sh", "-c", "sleep 0.5; cat"], stdin="said", seconds=0.2) == "said"

@@ -9,7 +9,7 @@
 #include "number.h"
 #include "truth.h"
 
-static void refuse(FILE *out, const char *why)
+static void reject(FILE *out, const char *why)
 {
 	fputs("{\"ok\":false,\"error\":", out);
 	json_string(out, why);
@@ -78,11 +78,11 @@ static void set(struct emulator *e, char *line, FILE *out)
 	    strcmp(which, "both")) {
 		snprintf(why, sizeof(why), "set: '%.40s' is not ab, ba or both",
 			 which);
-		refuse(out, why);
+		reject(out, why);
 		return;
 	}
 	if (change(e, first, last, line, now, why, sizeof(why))) {
-		refuse(out, why);
+		reject(out, why);
 		return;
 	}
 	fprintf(out, "{\"ok\":true,\"t_ms\":%.3f",
@@ -104,7 +104,7 @@ static void restart(struct emulator *e, char *line, FILE *out)
 	if (number_whole(text, &end, &seed) < 0 || *end) {
 		snprintf(why, sizeof(why), "restart: '%.40s' is not a seed",
 			 text);
-		refuse(out, why);
+		reject(out, why);
 		return;
 	}
 	emulator_restart(e, seed);
@@ -131,6 +131,6 @@ void command_answer(void *emulator, char *line, FILE *out)
 	} else {
 		snprintf(why, sizeof(why),
 			 "'%.40s' is none of get, set, restart, truth, stop", name);
-		refuse(out, why);
+		reject(out, why);
 	}
 }

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../mux/base/refuse.h"
+#include "../../mux/base/reject.h"
 
 enum { LISTENER = CONTROL_CLIENTS };	/* else the client's number */
 enum { OWNER_ALONE = 0600 };
@@ -34,15 +34,15 @@ static int bind_name(const char *name, char *why, size_t why_len)
 	int fd;
 
 	if (n >= sizeof(address.sun_path))
-		return refuse(why, why_len, "%s", strerror(ENAMETOOLONG));
+		return reject(why, why_len, "%s", strerror(ENAMETOOLONG));
 	memcpy(address.sun_path + 1, name + 1, n - 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return refuse(why, why_len, "%s", strerror(errno));
+		return reject(why, why_len, "%s", strerror(errno));
 	if (bind(fd, (struct sockaddr *)&address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) == 0)
 		return fd;
-	refuse(why, why_len, "%s", strerror(errno));
+	reject(why, why_len, "%s", strerror(errno));
 	close(fd);
 	return -1;
 }
@@ -60,7 +60,7 @@ static int listen_at(struct control *c, const char *path, char *why,
 	/* In a crowd nobody waits in vain. */
 	if (listen(c->listener, SOMAXCONN) < 0 ||
 	    watch(c, c->listener, LISTENER))
-		return refuse(why, why_len, "%s", strerror(errno));
+		return reject(why, why_len, "%s", strerror(errno));
 	return 0;
 }
 
@@ -73,7 +73,7 @@ int control_open(struct control *c, const char *path, char *why,
 		c->client[i].fd = -1;
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
-		return refuse(why, why_len, "%s", strerror(errno));
+		return reject(why, why_len, "%s", strerror(errno));
 	if (!path || listen_at(c, path, why, why_len) == 0)
 		return 0;
 	control_close(c);

@@ -367,7 +367,7 @@ bool params_has_radio(const struct params *p)
 }
 
 __attribute__((format(printf, 3, 4)))
-static int refuse(char *why, size_t why_len, const char *format, ...)
+static int reject(char *why, size_t why_len, const char *format, ...)
 {
 	va_list args;
 
@@ -394,12 +394,12 @@ static int check_radio(const struct params *p, char *why, size_t why_len)
 	const struct radio_spec *radio = &p->radio;
 
 	if (p->rate_mbps == 0 && !p->trace.n)
-		return refuse(why, why_len, "grants: need a rate or a trace");
+		return reject(why, why_len, "grants: need a rate or a trace");
 	if (p->aqm != AQM_TAIL)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "aqm: with grants the queue is the host's: host=codel");
 	if (gate_kb(p) > radio->firmware_kb)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "gate: %.12g KB are more than firmware_kb=%.12g has room for",
 			      gate_kb(p), radio->firmware_kb);
 	return 0;
@@ -410,10 +410,10 @@ int params_check(const struct params *p, char *why, size_t why_len)
 	if (params_has_radio(p))
 		return check_radio(p, why, why_len);
 	if (p->radio.gate.kind != GATE_NONE)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "gate: needs a radio, such as grants=5ms,delay=8ms");
 	if (p->host != HOST_FIFO)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "host: needs a radio, such as grants=5ms,delay=8ms");
 	return 0;
 }
