@@ -22,9 +22,9 @@ FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
 BPF_CC		?= clang
 SOAK_SECONDS	?= 600
-# A test waits for most of its time, and takes a third of a core in the mean: more
-# at once than cores. Who takes which, and when, is in tests/order.py.
-PYTEST_JOBS	?= $(shell expr $(JOBS) \* 5 / 2)
+# A test waits for most of its time, and takes three tenths of a core in the mean:
+# more at once than cores. Who takes which, and when, is in tests/order.py.
+PYTEST_JOBS	?= $(shell expr $(JOBS) \* 3)
 PYTEST_ARGS	?=
 
 # Without the headers of OpenSSL the proxies are built without --key-file.
@@ -66,7 +66,7 @@ UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% te
 FUZZ_COMMON := $(filter-out $(FUZZ_SRC),$(sort $(wildcard tests/fuzz/*.c)))
 
 # Those that take long under sanitizers: there a part, and without them all (tests/unit/part.h).
-UNIT_WHOLE := $(addprefix $(UNIT)/whole/,test_matrix test_rivals test_shared test_together)
+UNIT_WHOLE := $(addprefix $(UNIT)/whole/,test_matrix test_rivals test_shared test_thin test_together)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(UNIT)/%) $(UNIT_WHOLE)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ)/%)
 
@@ -224,7 +224,7 @@ vm-clean: ## remove the guests' images and boxes, but those in use (root)
 	@$(PYTHON) -m vm clean
 
 .PHONY: test-vm
-test-vm: vm kmod bpf all ## the tests that need another kernel, in guests (root; KERNEL=backports or arm64, ARGS='--only kernel')
+test-vm: vm kmod bpf all $(FAULTS)/rp $(FAULTS)/lp ## the tests that need another kernel, in guests (root; KERNEL=backports or arm64, ARGS='--only kernel')
 	@lists='$(if $(KERNEL),$(wildcard $(KERNEL:%=vm/%.debian)),install/packages.debian)'; \
 	[ -z "$$lists" ] || VENV=$(VENV) .ci/setup $$lists || true # vm says what it misses
 	@status=0; $(VENV_PYTHON) -m vm test $(addprefix --only ,$(KERNEL)) $(ARGS) || status=$$?; \
@@ -377,7 +377,8 @@ $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \
 
 # rp and lp whose calls of these can be made to fail, for tests/relay/test_faults.py.
 FAULTY := malloc calloc realloc strdup open_memstream socket accept4 eventfd timerfd_create \
-	signalfd fopen open epoll_create1 epoll_ctl epoll_wait pthread_create
+	signalfd fopen open epoll_create1 epoll_ctl epoll_wait pthread_create sendmmsg \
+	setsockopt getsockopt
 comma := ,
 
 $(FAULTS)/inject.o: tests/faults/inject.c Makefile

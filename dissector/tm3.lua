@@ -43,6 +43,7 @@ end
 
 local HEADER = 8
 local LEN_DATA_MIN, LEN_DATA_MAX, LEN_SYN, LEN_FIN = 9, 4104, 0xffff, 0xfffe
+local LEN_LARGE_MAX = 16392           -- of a connection's data, where both ends agreed to it
 local SIZE_SYN, SIZE_FIN = 14, 9
 local CIRCLE, HALF_CIRCLE = 0x100000000, 0x80000000
 local AHEAD_MAX = 0x100000            -- further ahead than this ends a connection
@@ -242,6 +243,7 @@ local FEATURES = {
     { 0x100, "listen", "LISTEN and LISTENING" },
     { 0x200, "path", "PATH" },
     { 0x400, "mtu", "TOO_BIG" },
+    { 0x800, "large", "Data messages of up to 16392 bytes" },
 }
 local feature_fields = {
     [0] = ProtoField.uint32("tm3.features.version_1", "Version 1", base.HEX, FEATURE_SET, 0x5f),
@@ -661,10 +663,13 @@ end
 
 -- Framing --------------------------------------------------------------------
 
-local framing = { TLS_MAX = 0x10000 } -- what is put together of records is shorter
+local framing = {
+    TLS_MAX = 0x10000,                -- what is put together of records is shorter
+    most = LEN_DATA_MAX,              -- of a connection's data, in the session that is looked at
+}
 
-local function size_of(len)
-    if len >= LEN_DATA_MIN and len <= LEN_DATA_MAX then return len end
+local function size_of(id, len)
+    if len >= LEN_DATA_MIN and len <= (id == 0 and LEN_DATA_MAX or framing.most) then return len end
     if len == LEN_SYN then return SIZE_SYN end
     if len == LEN_FIN then return SIZE_FIN end
     return nil
@@ -679,7 +684,7 @@ end
 function framing.plausible(s, at)
     if #s - at + 1 < HEADER then return nil end
     local id, number, len = header(s, at)
-    local size = size_of(len)
+    local size = size_of(id, len)
     if not size or number >= PLAUSIBLE_NUMBER then return nil end
     local body = byte(s, at + HEADER)
     if id == 0 then
@@ -1256,6 +1261,8 @@ function ext.act(half, s)
         session.new = session.new or status == 0
         session.whole = session.whole and session.new
         session.conn_early, session.session_early = le32(s, 17), le32(s, 21)
+        session.large = floor(le32(s, 10) / 0x800) % 2 == 1
+        framing.most = session.large and LEN_LARGE_MAX or LEN_DATA_MAX
     end
 end
 
@@ -2266,8 +2273,8 @@ function pipe.lacks(half, s, from)
     while at <= #s do
         local size, rest = nil, #s - at + 1
         if rest >= HEADER then
-            local _, _, len = header(s, at)
-            size = size_of(len)
+            local id, _, len = header(s, at)
+            size = size_of(id, len)
             if not size then return nil end
         end
         if not size or size > rest then
@@ -2283,7 +2290,7 @@ end
 function framing.known_header(half, s)
     if #s < HEADER then return false end
     local id, number, len = header(s, 1)
-    local slot = size_of(len) and half.stream.session.slots[id]
+    local slot = size_of(id, len) and half.stream.session.slots[id]
     local lane = slot and (half.up and slot.conn.up or slot.conn.down)
     return lane and lane.next and math.abs(ahead(number, lane.next)) <= NEAR or false
 end
@@ -2449,7 +2456,7 @@ local function next_piece(at, left, pinfo, tree)
     local m = message_now
     m.tvb, m.at, m.payload, m.reason, m.begins, m.synack = tvb, at, 0, nil, nil, nil
     m.id, m.number, m.len = header(s, 1)
-    m.size = size_of(m.len)
+    m.size = size_of(m.id, m.len)
     if not m.size then
         if look.visited then return left end
         return garbage(framing.broken(half, look.frame, pos, left, m.len), at, left, tree)
@@ -2531,8 +2538,9 @@ local function dissect(half, tvb, captured, pinfo, tree)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
     look.bytes = nil             -- all of them, once there are several messages
+    framing.most = half.stream.session.large and LEN_LARGE_MAX or LEN_DATA_MAX
     if (half.stream.sctp or half.stream.tls) and look.base == 0 then
-        local most = half.stream.tls and framing.TLS_MAX or LEN_DATA_MAX
+        local most = half.stream.tls and framing.TLS_MAX or LEN_LARGE_MAX
         look.chunks = look.chunks + 1
         look.base = BEYOND_FRAMES + look.chunks * most
     end
@@ -2671,6 +2679,7 @@ local function heuristic(tvb, pinfo, tree)
     local to = tostring(pinfo.dst) .. ":" .. pinfo.dst_port
     local from = tostring(pinfo.src) .. ":" .. pinfo.src_port
     local known = S.endpoints[to] and "dst" or S.endpoints[from] and "src" or nil
+    framing.most = LEN_DATA_MAX
     local hint = framing.opens_as_pipe(tvb:raw(0, math.min(n, 4 * LEN_DATA_MAX)), n, known)
     if not hint then return false end
     if hint == "lower" then hint = nil end

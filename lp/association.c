@@ -16,7 +16,7 @@
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/flow.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "proxy.h"
 #include "socks_udp.h"
 #include "udp_port.h"
@@ -66,24 +66,24 @@ static void drop(struct association *a)
 
 /* --- one that cannot be --- */
 
-static enum refusal limit_of(int err)
+static enum incident limit_of(int err)
 {
 	switch (err) {
 	case EUSERS:
-		return REFUSAL_FLOWS;
+		return INCIDENT_FLOWS;
 	case EADDRINUSE:
 	case EADDRNOTAVAIL:
-		return REFUSAL_PORTS;
+		return INCIDENT_PORTS;
 	case EMFILE:
 	case ENFILE:
-		return REFUSAL_DESCRIPTORS;
+		return INCIDENT_DESCRIPTORS;
 	default:
-		return REFUSAL_MEMORY;
+		return INCIDENT_MEMORY;
 	}
 }
 
 /* Of the client with the connection @control, for the reason @err, an errno. */
-static void say_refused(const struct associations *all, int control, int err)
+static void say_rejected(const struct associations *all, int control, int err)
 {
 	const struct proxy *p = all->proxy;
 	struct sockaddr_storage from = { 0 };
@@ -91,7 +91,7 @@ static void say_refused(const struct associations *all, int control, int err)
 	char text[ADDR_TEXT];
 
 	if (getpeername(control, (struct sockaddr *)&from, &len) ||
-	    !refusals_note_peer(p->engine->limits, limit_of(err), &from))
+	    !incidents_note_peer(p->engine->limits, limit_of(err), &from))
 		return;
 	addr_text(&from, text);
 	if (err == EUSERS)
@@ -131,7 +131,7 @@ void association_start(struct association *a)
 	err = loop_watch(loop_of(a), &a->control, a->fd, EPOLLIN | EPOLLRDHUP);
 	if (!err)
 		return;
-	say_refused(a->all, a->fd, -err);
+	say_rejected(a->all, a->fd, -err);
 	drop(a);
 }
 
@@ -153,14 +153,14 @@ static void came(struct flow *f, const struct destination *at,
 		flow_lost(f, FLOW_UNSENT);
 }
 
-static void over(struct flow *f)
+static void ended(struct flow *f)
 {
 	struct association *a = flow_owner(f);
 
 	a->flow = NULL;
 }
 
-static const struct flow_ops flow_ops = { .came = came, .over = over };
+static const struct flow_ops flow_ops = { .came = came, .ended = ended };
 
 /* --- from the client --- */
 
@@ -287,7 +287,7 @@ struct association *association_new(struct associations *all, int control,
 	if (a)
 		addr_set_port(&a->client, from->port);
 	else
-		say_refused(all, control, -err);
+		say_rejected(all, control, -err);
 	return a;
 }
 

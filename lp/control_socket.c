@@ -39,7 +39,7 @@ static bool tell(const struct client *c, const char *text, size_t len)
 	       (ssize_t)len;
 }
 
-static bool refuse_line(const struct client *c)
+static bool reject_line(const struct client *c)
 {
 	char text[80];
 	int len = snprintf(text, sizeof(text), "error: a command is a line of at most %d characters\n",
@@ -50,7 +50,7 @@ static bool refuse_line(const struct client *c)
 }
 
 /* It may be half of another command, so it is not done. */
-static void refuse_rest(const struct client *c)
+static void reject_half(const struct client *c)
 {
 	static const char text[] = "error: a command is a line, and the last one has no end\n";
 
@@ -110,18 +110,18 @@ static bool read_some(struct client *c)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	if (!n) {
-		refuse_rest(c);
+		reject_half(c);
 		return false;
 	}
 	c->got += (size_t)n;
 	if (is_garbage(c))
-		return refuse_line(c);
+		return reject_line(c);
 	while (take_line(c, line)) {
 		list_move_tail(&c->socket->clients, &c->member);
 		if (!answer(c, line))
 			return false;
 	}
-	return c->got < sizeof(c->line) || refuse_line(c);
+	return c->got < sizeof(c->line) || reject_line(c);
 }
 
 static void client_ready(struct watch *w, uint32_t events)

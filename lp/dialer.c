@@ -270,7 +270,7 @@ static bool falls_back(const struct dialer *d, enum opening_end end)
 {
 	return d->options.extend == EXTEND_AUTO && end != OPENING_BUSY &&
 	       end != OPENING_ONE_PATH &&
-	       (end == OPENING_REFUSED || end == OPENING_UNHEARD ||
+	       (end == OPENING_DECLINED || end == OPENING_UNHEARD ||
 		!d->welcomed);
 }
 

@@ -13,25 +13,25 @@ enum {
 	TLS_SERVER_NAME = 0,	/* the extension, and a name's kind in it */
 };
 
-/* What is left of the bytes. Behind their end all is 0 and empty. */
-struct rest {
+/* Bytes that are left, or were taken off such. Behind their end all is 0 and empty. */
+struct span {
 	const uint8_t *at;
 	size_t len;
 };
 
-static bool take(struct rest *r, size_t len, struct rest *taken)
+static bool take(struct span *r, size_t len, struct span *taken)
 {
 	if (len > r->len)
 		return false;
-	*taken = (struct rest){ r->at, len };
+	*taken = (struct span){ r->at, len };
 	r->at += len;
 	r->len -= len;
 	return true;
 }
 
-static bool number(struct rest *r, unsigned int bytes, size_t *n)
+static bool number(struct span *r, unsigned int bytes, size_t *n)
 {
-	struct rest field;
+	struct span field;
 
 	if (!take(r, bytes, &field))
 		return false;
@@ -40,15 +40,15 @@ static bool number(struct rest *r, unsigned int bytes, size_t *n)
 	return true;
 }
 
-static bool skip(struct rest *r, size_t len)
+static bool skip(struct span *r, size_t len)
 {
-	struct rest skipped;
+	struct span skipped;
 
 	return take(r, len, &skipped);
 }
 
 /* A field behind its length, which takes so many @bytes. */
-static bool skip_field(struct rest *r, unsigned int bytes)
+static bool skip_field(struct span *r, unsigned int bytes)
 {
 	size_t len;
 
@@ -73,9 +73,9 @@ static bool set_name(char name[HOST_MAX + 1], const uint8_t *text, size_t len)
 /* --- TLS --- */
 
 /* Of the list in the extension the first one, and there is no other kind. */
-static bool sni_name(struct rest list, char name[HOST_MAX + 1])
+static bool sni_name(struct span list, char name[HOST_MAX + 1])
 {
-	struct rest text;
+	struct span text;
 	size_t all, kind, len;
 
 	return number(&list, 2, &all) && number(&list, 1, &kind) &&
@@ -83,10 +83,10 @@ static bool sni_name(struct rest list, char name[HOST_MAX + 1])
 	       take(&list, len, &text) && set_name(name, text.at, text.len);
 }
 
-static bool in_extensions(struct rest r, char name[HOST_MAX + 1])
+static bool in_extensions(struct span r, char name[HOST_MAX + 1])
 {
 	size_t kind, len;
-	struct rest body;
+	struct span body;
 
 	while (number(&r, 2, &kind) && number(&r, 2, &len) &&
 	       take(&r, len, &body)) {
@@ -97,7 +97,7 @@ static bool in_extensions(struct rest r, char name[HOST_MAX + 1])
 }
 
 /* Lengths of the whole are not looked at: it may be cut behind the name. */
-static bool tls_name(struct rest r, char name[HOST_MAX + 1])
+static bool tls_name(struct span r, char name[HOST_MAX + 1])
 {
 	size_t n;
 
@@ -114,7 +114,7 @@ static bool tls_name(struct rest r, char name[HOST_MAX + 1])
 /* --- HTTP --- */
 
 /* A line without its end, where that is there. */
-static bool take_line(struct rest *r, struct rest *line)
+static bool take_line(struct span *r, struct span *line)
 {
 	const uint8_t *end = r->len ? memchr(r->at, '\n', r->len) : NULL;
 
@@ -126,7 +126,7 @@ static bool take_line(struct rest *r, struct rest *line)
 	return true;
 }
 
-static bool is_request(const struct rest *line)
+static bool is_request(const struct span *line)
 {
 	static const char version[] = " HTTP/1.1";
 	size_t len = sizeof(version) - 1;
@@ -141,7 +141,7 @@ static bool is_blank(uint8_t byte)
 }
 
 /* Without blanks, and without a port. */
-static bool host_name(struct rest value, char name[HOST_MAX + 1])
+static bool host_name(struct span value, char name[HOST_MAX + 1])
 {
 	const uint8_t *colon;
 
@@ -155,11 +155,11 @@ static bool host_name(struct rest value, char name[HOST_MAX + 1])
 	return set_name(name, value.at, value.len);
 }
 
-static bool http_name(struct rest r, char name[HOST_MAX + 1])
+static bool http_name(struct span r, char name[HOST_MAX + 1])
 {
 	static const char host[] = "host:";
 	size_t len = sizeof(host) - 1;
-	struct rest line;
+	struct span line;
 
 	if (!take_line(&r, &line) || !is_request(&line))
 		return false;
@@ -175,7 +175,7 @@ static bool http_name(struct rest r, char name[HOST_MAX + 1])
 
 bool first_bytes_name(const uint8_t *bytes, size_t len, char name[HOST_MAX + 1])
 {
-	struct rest r = { bytes, len };
+	struct span r = { bytes, len };
 
 	return tls_name(r, name) || http_name(r, name);
 }

@@ -11,7 +11,7 @@
 #include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/session.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "proxy.h"
 #include "rule.h"
 #include "target.h"
@@ -60,7 +60,7 @@ static void warn(const struct forward *f, const char *why)
 {
 	struct proxy *p = f->proxy;
 
-	if (refusals_note(p->engine->limits, REFUSAL_CLIENTS, f->to))
+	if (incidents_note(p->engine->limits, INCIDENT_CLIENTS, f->to))
 		log_warn(p->log, "reset a connection to %s: %s", f->to, why);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One --forward at work: what connects to its port is relayed to one
- * destination, whose name is looked up afresh for each connection: by rp where
+ * destination, whose name is looked up anew for each connection: by rp where
  * it can be told of names, else here.
  */
 #ifndef TM3_FORWARD_H

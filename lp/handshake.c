@@ -17,7 +17,7 @@
 #include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "../mux/settings/settings.h"
 #include "../mux/wire/wire_ext.h"
 #include "association.h"
@@ -31,7 +31,7 @@ struct handshakes {
 	struct list waiting;	/* for a name, or for rp */
 	unsigned int count;
 	int64_t said_at;	/* that there are too many; 0 never */
-	int64_t refused_at;	/* that UDP was refused; 0 never */
+	int64_t rejected_at;	/* that UDP was rejected; 0 never */
 	struct associations *associations;
 };
 
@@ -59,7 +59,7 @@ static void leave(struct handshake *h)
 		resolver_cancel(h->lookup);
 	if (h->asked) {
 		h->asked->asker = NULL;
-		conn_refuse(h->asked, CONN_END_LOCAL_RESET);
+		conn_reset(h->asked, CONN_END_LOCAL_RESET);
 	}
 	free(h);
 }
@@ -168,12 +168,12 @@ void handshake_answered(void *asker, uint8_t result)
 	socks_answer(&h->socks, SOCKS_SUCCEEDED);
 	if (say(h)) {
 		drop(h);
-		conn_refuse(c, CONN_END_LOCAL_RESET);
+		conn_reset(c, CONN_END_LOCAL_RESET);
 		return;
 	}
 	leave(h);
 	if (conn_attach(c, fd))
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 }
 
 void handshake_lost(void *asker)
@@ -215,11 +215,11 @@ static void relay(struct handshake *h, const struct destination *to)
 
 /* --- UDP --- */
 
-static void refuse_udp(struct handshake *h)
+static void reject_udp(struct handshake *h)
 {
 	struct proxy *p = h->all->proxy;
 
-	if (seldom(&h->all->refused_at, p->loop))
+	if (seldom(&h->all->rejected_at, p->loop))
 		log_warn(p->log, "refused a SOCKS5 UDP ASSOCIATE: %s",
 			 proxy_no_flows(p));
 	decline(h, SOCKS_NO_COMMAND);
@@ -236,7 +236,7 @@ static void associate(struct handshake *h)
 		return;
 	}
 	if (!proxy_carries_flows(h->all->proxy)) {
-		refuse_udp(h);
+		reject_udp(h);
 		return;
 	}
 	a = association_new(h->all->associations, h->fd, &h->socks.to);
@@ -308,7 +308,7 @@ static void warn_garbage(const struct handshake *h)
 	char text[ADDR_TEXT];
 
 	getpeername(h->fd, (struct sockaddr *)&from, &len);
-	if (refusals_note_peer(p->engine->limits, REFUSAL_CLIENTS, &from))
+	if (incidents_note_peer(p->engine->limits, INCIDENT_CLIENTS, &from))
 		log_warn(p->log, "reset a connection from %s: it does not "
 			 "speak SOCKS5 (version %u instead of 5)",
 			 addr_text(&from, text), h->socks.in[0]);
@@ -335,7 +335,7 @@ static bool act(struct handshake *h, enum socks_verdict verdict)
 	case SOCKS_ASSOCIATE:
 		associate(h);
 		return false;
-	case SOCKS_REFUSE:
+	case SOCKS_REJECT:
 		close_down(h);
 		return false;
 	case SOCKS_GARBAGE:

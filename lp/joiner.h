@@ -18,7 +18,7 @@
  * What a pipe is made of goes by its index on its path. One that cannot be had, because rp
  * does not take its kind, leaves the session with the others.
  *
- * Each path has a joiner of its own, so that one which leads nowhere holds up no other.
+ * Each path has a joiner of its own, so that one which leads nowhere delays no other.
  */
 #ifndef TM3_JOINER_H
 #define TM3_JOINER_H
@@ -92,7 +92,7 @@ void joiner_look(struct joiner *j);
 void joiner_welcomed(struct joiner *j);
 /* The network is another, see session_roam(): what is lacking is dialled at once. */
 void joiner_roam(struct joiner *j, const struct host *host);
-/* The session is over, or will be. */
+/* The session has ended, or will be. */
 void joiner_stop(struct joiner *j);
 void joiner_print(const struct joiner *j, FILE *out);
 

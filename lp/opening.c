@@ -49,7 +49,7 @@ static void welcome_came(struct greeting *g, const struct wire_ext *said)
 		o->ops->welcomed(o, &hello, &welcome, conduit);
 		break;
 	case WIRE_WELCOME_REFUSED:
-		decline(o, OPENING_REFUSED, "rp refused the extension");
+		decline(o, OPENING_DECLINED, "rp refused the extension");
 		break;
 	case WIRE_WELCOME_BUSY:
 		decline(o, OPENING_BUSY, "rp has no room for another session");

@@ -18,7 +18,7 @@ struct opening;
 
 enum opening_end {
 	OPENING_UNHEARD,	/* nobody listens there */
-	OPENING_REFUSED,	/* who does speaks it, but not with us */
+	OPENING_DECLINED,	/* who does speaks it, but not with us */
 	OPENING_WRONG,		/* who does speaks something else */
 	OPENING_STRANGER,	/* who does has not our key */
 	OPENING_SILENT,		/* no answer in time */

@@ -8,7 +8,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/plural.h"
-#include "../mux/base/refuse.h"
+#include "../mux/base/reject.h"
 #include "../mux/options/command_line.h"
 #include "../mux/session/reverse.h"
 #include "../mux/session/session.h"
@@ -99,7 +99,7 @@ static int set_way_in(struct way_in *way, const char *name, const char *value,
 	if (!addr_parse(value, "127.0.0.1", default_port, &way->addr,
 			&way->len) && in->sin_port)
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--%s: '%s' is neither [ADDR:]PORT (such as %u or "
 		      "127.0.0.1:%u) nor off", name, value, default_port,
 		      default_port);
@@ -132,7 +132,7 @@ static int set_redirect(struct options *o, const char *value, char *why,
 	o->redirects_given = true;
 	way = new_redirect(o);
 	if (!way)
-		return refuse(why, why_len, "--redirect: no memory is left");
+		return reject(why, why_len, "--redirect: no memory is left");
 	if (set_way_in(way, "redirect", value, REDIRECT_PORT, why, why_len))
 		return -1;
 	if (!way->on)
@@ -146,7 +146,7 @@ static int add_tproxy(struct options *o, const char *value, char *why,
 	struct way_in *way = new_way_in(&o->tproxies, &o->ntproxies);
 
 	if (!way)
-		return refuse(why, why_len, "--tproxy: no memory is left");
+		return reject(why, why_len, "--tproxy: no memory is left");
 	if (set_way_in(way, "tproxy", value, REDIRECT_PORT, why, why_len))
 		return -1;
 	if (!way->on)
@@ -162,7 +162,7 @@ static int set_default_redirect(struct options *o, char *why, size_t why_len)
 		return 0;
 	way = new_redirect(o);
 	if (!way)
-		return refuse(why, why_len, "--redirect: no memory is left");
+		return reject(why, why_len, "--redirect: no memory is left");
 	set_default(way, REDIRECT_PORT);
 	return 0;
 }
@@ -174,7 +174,7 @@ static struct rule *next_rule(struct rule **rules, unsigned int n,
 	struct rule *more = realloc(*rules, (n + 1) * sizeof(struct rule));
 
 	if (!more) {
-		refuse(why, why_len, "--%s: no memory is left", name);
+		reject(why, why_len, "--%s: no memory is left", name);
 		return NULL;
 	}
 	*rules = more;
@@ -190,7 +190,7 @@ static int take_remote(struct options *o, const struct rule *rule, char *why,
 
 	for (i = 0; i < o->nremotes; i++) {
 		if (addr_same(&o->remotes[i].addr, &rule->addr))
-			return refuse(why, why_len,
+			return reject(why, why_len,
 				      "--remote-forward: %s is given twice",
 				      addr_text(&rule->addr, text));
 	}
@@ -208,12 +208,12 @@ static int add_remote(struct options *o, const char *value, char *why,
 	if (!rule)
 		return -1;
 	if (o->nremotes == LISTENERS_MAX)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--remote-forward: there are more than %d",
 			      LISTENERS_MAX);
 	if (!rule_parse(rule, value, reason, sizeof(reason)) && !rule->udp)
 		return take_remote(o, rule, why, why_len);
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--remote-forward: '%s' is not [ADDR:]PORT:HOST:PORT (such "
 		      "as 8080:localhost:80): %s", value,
 		      rule->udp ? "datagrams are not listened for" : reason);
@@ -232,7 +232,7 @@ static int add_rule(struct options *o, const char *value, char *why,
 		o->nrules++;
 		return 0;
 	}
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--forward: '%s' is not [udp:][ADDR:]PORT:HOST:PORT (such as "
 		      "8080:example.org:80): %s", value, reason);
 }
@@ -247,7 +247,7 @@ static int word_of(const char *const words[WORDS], const char *name,
 		if (!strcmp(value, words[i]))
 			return i;
 	}
-	return refuse(why, why_len, "--%s: '%s' is not %s%s%s or %s", name,
+	return reject(why, why_len, "--%s: '%s' is not %s%s%s or %s", name,
 		      value, words[0], i > 2 ? ", " : "",
 		      i > 2 ? words[1] : "", words[i - 1]);
 }
@@ -281,7 +281,7 @@ static int set_control(struct options *o, const char *value, char *why,
 		       size_t why_len)
 {
 	if (!*value || strlen(value) >= sizeof(o->control))
-		return refuse(why, why_len, "--control: '%s' is no path of 1 to %zu characters",
+		return reject(why, why_len, "--control: '%s' is no path of 1 to %zu characters",
 			      value, sizeof(o->control) - 1);
 	strcpy(o->control, value);
 	return 0;
@@ -310,7 +310,7 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "control"))
 		return set_control(o, value, why, why_len);
 	if (!strcmp(name, "make-key"))
-		return refuse(why, why_len, "--make-key: it stands alone: lp --make-key [NAME]");
+		return reject(why, why_len, "--make-key: it stands alone: lp --make-key [NAME]");
 	return set_word(o, name, value, why, why_len);
 }
 
@@ -320,18 +320,18 @@ static int check_udp(const struct options *o, char *why, size_t why_len)
 	unsigned int i;
 
 	if (o->ntproxies && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--tproxy: it needs " UNSPOKEN_EXTENSION);
+		return reject(why, why_len, "--tproxy: it needs " UNSPOKEN_EXTENSION);
 	if (o->ntproxies && *o->settings.user)
-		return refuse(why, why_len, "--tproxy: it does not go with --user, which gives up the rights that each answer takes");
+		return reject(why, why_len, "--tproxy: it does not go with --user, which gives up the rights that each answer takes");
 	for (i = 0; i < o->nrules; i++) {
 		const struct rule *r = &o->rules[i];
 
 		if (r->udp && o->dial.extend == EXTEND_NEVER)
-			return refuse(why, why_len,
+			return reject(why, why_len,
 				      "--forward: udp: needs " UNSPOKEN_EXTENSION);
 		if (r->udp && o->names_here &&
 		    r->dst.kind == DESTINATION_NAME)
-			return refuse(why, why_len,
+			return reject(why, why_len,
 				      "--forward: udp: to the name %s does not "
 				      "go with --names lp", r->to.host);
 	}
@@ -347,19 +347,19 @@ static int check(const struct options *o, char *why, size_t why_len)
 		return -1;
 	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
 	    o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--thin: copy needs " UNSPOKEN_EXTENSION);
+		return reject(why, why_len, "--thin: copy needs " UNSPOKEN_EXTENSION);
 	if (o->settings.reinject != REINJECT_OFF && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--reinject: %s needs " UNSPOKEN_EXTENSION,
+		return reject(why, why_len, "--reinject: %s needs " UNSPOKEN_EXTENSION,
 			      reinject_mode_name(o->settings.reinject));
 	if (o->nremotes && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--remote-forward: it needs " UNSPOKEN_EXTENSION);
+		return reject(why, why_len, "--remote-forward: it needs " UNSPOKEN_EXTENSION);
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--max-conns: '%u' is not a whole number from 1 "
 			      "to %d", o->settings.max_conns, WIRE_ID_LP_MAX);
 	if (!o->nredirects && !o->socks.on && !o->nrules && !o->ntproxies &&
 	    !o->nremotes)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "nothing to do: --redirect and --socks are off "
 			      "and there is no --forward, --remote-forward "
 			      "or --tproxy");
@@ -374,12 +374,12 @@ static bool speaks_extension_alone(const struct options *o)
 }
 
 /* PORT is not taken for the extension's: who names 6000 means the rp at that port. */
-static int refuse_port(const struct options *o, const char *text, char *why,
+static int reject_port(const struct options *o, const char *text, char *why,
 		       size_t why_len)
 {
 	const char *port = strrchr(text, ':');
 
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "RP_ADDRESS: '%s' has the port of the baseline, which is not spoken (%s); that of the extension stands behind a comma: %.*s,%s",
 		      text, *o->settings.key_file ? "--key-file" : "--extend always",
 		      (int)(port - text), text, port + 1);
@@ -392,7 +392,7 @@ static int set_rp(struct options *o, const char *text, char *why,
 	struct rp_address rp;
 
 	if (rp_address_parse(&rp, text, reason, sizeof(reason)))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "RP_ADDRESS: '%s' is not a name or address, with or without :PORT and ,EXTPORT: %s",
 			      text, reason);
 	o->dial.rp = rp.baseline;
@@ -400,7 +400,7 @@ static int set_rp(struct options *o, const char *text, char *why,
 	if (rp_address_has_extended(&rp))
 		return 0;
 	if (speaks_extension_alone(o))
-		return refuse_port(o, text, why, why_len);
+		return reject_port(o, text, why, why_len);
 	if (!o->extend_given)
 		o->dial.extend = EXTEND_NEVER;
 	return 0;
@@ -412,13 +412,13 @@ static int check_memory(const struct options *o, char *why, size_t why_len)
 	size_t needed = session_memory_for(o->dial.pipes * o->layer_memory);
 	size_t mib = (needed + (1 << 20) - 1) >> 20;
 
-	if (o->settings.max_held >= needed)
+	if (o->settings.max_memory >= needed)
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--memory: %u pipe%s with a key need%s %zu MiB, and it is %zu%s",
 		      o->dial.pipes, plural(o->dial.pipes),
 		      o->dial.pipes == 1 ? "s" : "", mib,
-		      o->settings.max_held >> 20, o->settings.memory_given ?
+		      o->settings.max_memory >> 20, o->settings.memory_given ?
 		      "" : ", a quarter of what there is");
 }
 
@@ -431,10 +431,10 @@ static int take_key(struct options *o, char *why, size_t why_len)
 	if (!o->keys.n)
 		return 0;
 	if (o->keys.n > 1)
-		return refuse(why, why_len, "--key-file: %s has %u keys, and lp shows one",
+		return reject(why, why_len, "--key-file: %s has %u keys, and lp shows one",
 			      o->settings.key_file, o->keys.n);
 	if (o->extend_given && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--extend: it cannot be never with --key-file, which is for the extension");
+		return reject(why, why_len, "--extend: it cannot be never with --key-file, which is for the extension");
 	o->dial.extend = EXTEND_ALWAYS;
 	return check_memory(o, why, why_len);
 }
@@ -518,9 +518,11 @@ bool options_parse(struct options *o, size_t layer_memory, int argc,
 	o->layer_memory = layer_memory;
 	runs = command_line_parse(&command_line, &o->settings, o, &o->words,
 				  argc, argv, status);
-	if (!*status && *o->absent)
-		fprintf(stderr, "lp: --path: %s; lp begins with the paths that are there, and waits for the others\n",
-			o->absent);
+	if (!*status && o->nabsent)
+		fprintf(stderr, "lp: --path: %s; lp %s\n", o->absent,
+			o->nabsent < o->settings.paths.n ?
+			"begins with the paths that are there, and waits for the others" :
+			"waits until one of its paths is there");
 	return runs;
 }
 

@@ -45,7 +45,8 @@ struct options {
 	struct rule *rules;	/* of --forward */
 	unsigned int nrules;
 	struct path_rules path_rules;	/* of --rule */
-	char absent[ABSENT_TEXT];	/* paths that are not there yet, "" none */
+	char absent[ABSENT_TEXT];	/* which paths are not there yet, */
+	unsigned int nabsent;		/* so many */
 	struct rule *remotes;	/* of --remote-forward, where addr is rp's */
 	unsigned int nremotes;
 	char control[CONTROL_PATH_MAX];	/* where paths are controlled, "" nowhere */

@@ -34,7 +34,7 @@ static const char *now_of(const struct path_figures *at)
 		return "down";
 	if (!at->pipes)
 		return "lacks";
-	return at->rests ? "rests" : "carries";
+	return at->standby ? "rests" : "carries";
 }
 
 static void list(const struct path_control *pc, FILE *out)
@@ -103,12 +103,12 @@ static void use(struct path_control *pc, const char *name, const char *how,
 static unsigned int split(char *line, char *word[WORDS_MAX])
 {
 	unsigned int n = 0;
-	char *rest;
-	char *next = strtok_r(line, " \t\r", &rest);
+	char *state;
+	char *next = strtok_r(line, " \t\r", &state);
 
 	while (next && n < WORDS_MAX) {
 		word[n++] = next;
-		next = strtok_r(NULL, " \t\r", &rest);
+		next = strtok_r(NULL, " \t\r", &state);
 	}
 	return n;
 }

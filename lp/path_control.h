@@ -27,7 +27,7 @@ struct path_control {
 };
 
 void path_control_init(struct path_control *pc, const struct path_set *paths);
-/* @s, a session of LP's, begins; or NULL: it is over. */
+/* @s, a session of LP's, begins; or NULL: it has ended. */
 void path_control_begin(struct path_control *pc, struct session *s);
 /* Does what @line says, which is changed, and writes the answer. */
 void path_control_do(struct path_control *pc, char *line, FILE *out);

@@ -9,7 +9,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/host.h"
-#include "../mux/base/refuse.h"
+#include "../mux/base/reject.h"
 
 _Static_assert(DEVICE_NAME_MAX + 1 == IFNAMSIZ, "a device is named by the kernel");
 
@@ -32,7 +32,7 @@ static int set_src(struct given *g, const char *value, char *why,
 	if (!addr_parse(value, NULL, 0, &g->spec.src, &len) &&
 	    !addr_port(&g->spec.src) && !addr_is_any(&g->spec.src))
 		return 0;
-	return refuse(why, why_len, "--path: %s: src='%s' is not the address of a host",
+	return reject(why, why_len, "--path: %s: src='%s' is not the address of a host",
 		      g->spec.name, value);
 }
 
@@ -43,7 +43,7 @@ static int set_device(struct given *g, const char *value, char *why,
 
 	g->device = true;
 	if (!len || len >= sizeof(g->spec.device))
-		return refuse(why, why_len, "--path: %s: dev='%s' is not the name of a device",
+		return reject(why, why_len, "--path: %s: dev='%s' is not the name of a device",
 			      g->spec.name, value);
 	memcpy(g->spec.device, value, len + 1);
 	return 0;
@@ -71,7 +71,7 @@ static int set_pipes(struct given *g, const char *value, char *why,
 
 	g->pipes = true;
 	if (n < 0)
-		return refuse(why, why_len, "--path: %s: pipes='%s' is not a whole number from 1 to %d",
+		return reject(why, why_len, "--path: %s: pipes='%s' is not a whole number from 1 to %d",
 			      g->spec.name, value, PIPES_MAX);
 	g->spec.pipes = (unsigned int)n;
 	return 0;
@@ -84,7 +84,7 @@ static int set_cost(struct given *g, const char *value, char *why,
 
 	g->cost = true;
 	if (n < 0)
-		return refuse(why, why_len, "--path: %s: cost='%s' is not a whole number from 0 to %d",
+		return reject(why, why_len, "--path: %s: cost='%s' is not a whole number from 0 to %d",
 			      g->spec.name, value, COST_MAX);
 	g->spec.cost = (uint16_t)n;
 	return 0;
@@ -115,7 +115,7 @@ static int take_word(struct given *g, const char *word, char *why,
 		return set_pipes(g, value, why, why_len);
 	if ((value = value_of(word, "cost=")) && !g->cost)
 		return set_cost(g, value, why, why_len);
-	return refuse(why, why_len, "--path: %s: '%s' is none of src=ADDR, dev=IFACE, pipes=N, cost=N and backup, each once",
+	return reject(why, why_len, "--path: %s: '%s' is none of src=ADDR, dev=IFACE, pipes=N, cost=N and backup, each once",
 		      g->spec.name, word);
 }
 
@@ -145,15 +145,15 @@ static int take_name(const struct path_set *set, struct given *g,
 		     const char **text, char *why, size_t why_len)
 {
 	char word[WORD_MAX];
-	const char *rest = next_word(*text, word);
+	const char *behind = next_word(*text, word);
 
-	if (!rest || !is_name(word))
-		return refuse(why, why_len, "--path: '%s' does not begin with a name: letters, digits, - and _, %d at most",
+	if (!behind || !is_name(word))
+		return reject(why, why_len, "--path: '%s' does not begin with a name: letters, digits, - and _, %d at most",
 			      *text, PATH_NAME_MAX);
 	if (path_set_number(set, word, strlen(word)) < set->n)
-		return refuse(why, why_len, "--path: %s is given twice", word);
+		return reject(why, why_len, "--path: %s is given twice", word);
 	memcpy(g->spec.name, word, strlen(word) + 1);
-	*text = rest;
+	*text = behind;
 	return 0;
 }
 
@@ -166,20 +166,20 @@ int path_option_add(struct path_set *set, const char *text, char *why,
 	if (take_name(set, &g, &text, why, why_len))
 		return -1;
 	if (set->n == PATHS_MAX)
-		return refuse(why, why_len, "--path: %s: there are more than %d",
+		return reject(why, why_len, "--path: %s: there are more than %d",
 			      g.spec.name, PATHS_MAX);
 	while (*text) {
-		const char *rest = next_word(text, word);
+		const char *behind = next_word(text, word);
 
-		if (!rest)
-			return refuse(why, why_len, "--path: %s: '%s' is too long",
+		if (!behind)
+			return reject(why, why_len, "--path: %s: '%s' is too long",
 				      g.spec.name, text);
 		if (take_word(&g, word, why, why_len))
 			return -1;
-		text = rest;
+		text = behind;
 	}
 	if (!g.src && !g.device)
-		return refuse(why, why_len, "--path: %s: it needs src=ADDR or dev=IFACE, by which it leaves this host",
+		return reject(why, why_len, "--path: %s: it needs src=ADDR or dev=IFACE, by which it leaves this host",
 			      g.spec.name);
 	set->path[set->n++] = g.spec;
 	return 0;
@@ -193,10 +193,10 @@ static int find(const struct path_spec *p, char *why, size_t why_len)
 	char text[ADDR_TEXT];
 
 	if (*p->device && !if_nametoindex(p->device))
-		return refuse(why, why_len, "%s: this host has no device %s",
+		return reject(why, why_len, "%s: this host has no device %s",
 			      p->name, p->device);
 	if (p->src.ss_family && !host_owns(&p->src))
-		return refuse(why, why_len, "%s: %s is none of this host's addresses",
+		return reject(why, why_len, "%s: %s is none of this host's addresses",
 			      p->name, addr_host(&p->src, text));
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "../mux/base/addr.h"
-#include "../mux/base/refuse.h"
+#include "../mux/base/reject.h"
 #include "../mux/base/user.h"
 
 enum { WORD_MAX = 256, REASON_MAX = 384, DIGITS_MAX = 10 };
@@ -29,7 +29,7 @@ static int set_port(struct path_rule *r, const char *value, char *why,
 	if (!port_parse(from, 1, &r->port) &&
 	    !port_parse(dash ? dash + 1 : from, r->port, &r->port_end))
 		return 0;
-	return refuse(why, why_len, "port '%s' is neither a port from 1 to 65535 nor two of them, as 8000-8100",
+	return reject(why, why_len, "port '%s' is neither a port from 1 to 65535 nor two of them, as 8000-8100",
 		      value);
 }
 
@@ -39,9 +39,9 @@ static bool has_more(const uint8_t *addr, size_t len, unsigned int prefix)
 	size_t i;
 
 	for (i = prefix / 8; i < len; i++) {
-		uint8_t rest = i == prefix / 8 ? 0xff >> prefix % 8 : 0xff;
+		uint8_t mask = i == prefix / 8 ? 0xff >> prefix % 8 : 0xff;
 
-		if (addr[i] & rest)
+		if (addr[i] & mask)
 			return true;
 	}
 	return false;
@@ -52,10 +52,10 @@ static int set_network(struct path_rule *r, const char *value, char *why,
 {
 	r->has_network = true;
 	if (cidr_parse(&r->network, value))
-		return refuse(why, why_len, "network '%s' is not an address with or without a prefix, as 192.0.2.0/24 or 2001:db8::/32",
+		return reject(why, why_len, "network '%s' is not an address with or without a prefix, as 192.0.2.0/24 or 2001:db8::/32",
 			      value);
 	if (has_more(r->network.addr, r->network.len, r->network.prefix))
-		return refuse(why, why_len, "network '%s' has bits behind its prefix",
+		return reject(why, why_len, "network '%s' has bits behind its prefix",
 			      value);
 	return 0;
 }
@@ -63,13 +63,13 @@ static int set_network(struct path_rule *r, const char *value, char *why,
 static int set_name(struct path_rule *r, const char *value, char *why,
 		    size_t why_len)
 {
-	const char *rest = strncmp(value, "*.", 2) ? value : value + 2;
+	const char *host = strncmp(value, "*.", 2) ? value : value + 2;
 	size_t len = strlen(value);
 
 	r->has_name = true;
-	if (!*rest || len > HOST_MAX || strpbrk(rest, "*/:[]@,") ||
-	    rest[strlen(rest) - 1] == '.')
-		return refuse(why, why_len, "name '%s' is neither a name nor *. and the name that others end in",
+	if (!*host || len > HOST_MAX || strpbrk(host, "*/:[]@,") ||
+	    host[strlen(host) - 1] == '.')
+		return reject(why, why_len, "name '%s' is neither a name nor *. and the name that others end in",
 			      value);
 	memcpy(r->name, value, len + 1);
 	return 0;
@@ -87,7 +87,7 @@ static int set_user(struct path_rule *r, const char *value, char *why,
 		return 0;
 	}
 	if (user_find(&user, value))
-		return refuse(why, why_len, "user '%s' is not known on this host",
+		return reject(why, why_len, "user '%s' is not known on this host",
 			      value);
 	r->user = user.uid;
 	return 0;
@@ -113,7 +113,7 @@ static int set_paths(struct path_rule *r, const char *value, char *why,
 
 	if (len > NAMES_MAX || value[0] == ',' || value[len - 1] == ',' ||
 	    strstr(value, ",,"))
-		return refuse(why, why_len, "paths '%s' is not a list of names of paths, as wifi,lte",
+		return reject(why, why_len, "paths '%s' is not a list of names of paths, as wifi,lte",
 			      value);
 	memcpy(r->path_names, value, len + 1);
 	return 0;
@@ -164,22 +164,22 @@ static const char *take_one(struct path_rule *r, const char *text,
 			    unsigned int *seen, char *why, size_t why_len)
 {
 	char word[WORD_MAX], value[WORD_MAX];
-	const char *rest = next_word(text, word);
-	unsigned int i = rest ? criterion_named(word) : CRITERIA;
+	const char *behind = next_word(text, word);
+	unsigned int i = behind ? criterion_named(word) : CRITERIA;
 
-	rest = rest ? next_word(rest, value) : NULL;
-	if (!rest)
-		refuse(why, why_len, "a word of it is too long");
+	behind = behind ? next_word(behind, value) : NULL;
+	if (!behind)
+		reject(why, why_len, "a word of it is too long");
 	else if (i == CRITERIA)
-		refuse(why, why_len, "'%s' is none of port, network, name, user, program and paths",
+		reject(why, why_len, "'%s' is none of port, network, name, user, program and paths",
 		       word);
 	else if (*seen & 1u << i)
-		refuse(why, why_len, "%s is given twice", word);
+		reject(why, why_len, "%s is given twice", word);
 	else if (!*value)
-		refuse(why, why_len, "nothing follows %s", word);
+		reject(why, why_len, "nothing follows %s", word);
 	else if (!criteria[i].set(r, value, why, why_len)) {
 		*seen |= 1u << i;
-		return rest;
+		return behind;
 	}
 	return NULL;
 }
@@ -196,7 +196,7 @@ static int parse(struct path_rule *r, const char *text, char *why,
 			return -1;
 	}
 	if (!*r->path_names)
-		return refuse(why, why_len, "it names no path: paths NAME[,NAME...]");
+		return reject(why, why_len, "it names no path: paths NAME[,NAME...]");
 	return 0;
 }
 
@@ -208,10 +208,10 @@ int path_rules_add(struct path_rules *rules, const char *text, char *why,
 	char reason[REASON_MAX];
 
 	if (!more)
-		return refuse(why, why_len, "--rule: no memory is left");
+		return reject(why, why_len, "--rule: no memory is left");
 	rules->rule = more;
 	if (parse(&more[rules->n], text, reason, sizeof(reason)))
-		return refuse(why, why_len, "--rule: '%s': %s", text, reason);
+		return reject(why, why_len, "--rule: '%s': %s", text, reason);
 	rules->n++;
 	return 0;
 }
@@ -235,16 +235,16 @@ static int fit(struct path_rule *r, const struct path_set *set, char *why,
 		unsigned int number = path_set_number(set, name, len);
 
 		if (number == set->n)
-			return refuse(why, why_len, "--rule: paths %s: there is no path %.*s (--path)",
+			return reject(why, why_len, "--rule: paths %s: there is no path %.*s (--path)",
 				      r->path_names, (int)len, name);
 		if (r->paths & 1u << number)
-			return refuse(why, why_len, "--rule: paths %s: %.*s is given twice",
+			return reject(why, why_len, "--rule: paths %s: %.*s is given twice",
 				      r->path_names, (int)len, name);
 		r->paths |= (uint8_t)(1u << number);
 		backups &= set->path[number].backup;
 		name += len;
 	}
-	return backups ? refuse(why, why_len, "--rule: paths %s: all of them are backups, which carry nothing while another path works",
+	return backups ? reject(why, why_len, "--rule: paths %s: all of them are backups, which carry nothing while another path works",
 				r->path_names) : 0;
 }
 

@@ -18,7 +18,7 @@
 #include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "dialer.h"
 #include "origin.h"
 #include "proxy.h"
@@ -64,7 +64,7 @@ static void warn(const struct proxy *p, const struct sockaddr_storage *peer,
 {
 	char text[ADDR_TEXT];
 
-	if (refusals_note_peer(p->engine->limits, REFUSAL_CLIENTS, peer))
+	if (incidents_note_peer(p->engine->limits, INCIDENT_CLIENTS, peer))
 		log_warn(p->log, "reset a connection from %s: it %s",
 			 addr_text(peer, text), why);
 }

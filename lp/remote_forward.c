@@ -22,7 +22,7 @@
 
 #define CONNECT_TIME (REMOTE_CONNECT_S * NS_PER_SEC)
 
-enum remote_state { REMOTE_IDLE, REMOTE_ASKED, REMOTE_LISTENS, REMOTE_REFUSED };
+enum remote_state { REMOTE_IDLE, REMOTE_ASKED, REMOTE_LISTENS, REMOTE_FAILED };
 
 struct remote {
 	const struct rule *rule;
@@ -71,7 +71,7 @@ static void failed(struct remote_forwards *r, struct conn *c, int err)
 
 	log_debug(r->proxy->log, "connection %u to %s: %s", c->id,
 		  destination_text(c->dst, to), strerror(err));
-	conn_refuse(c, end_of(err));
+	conn_reset(c, end_of(err));
 }
 
 /* A quarter of the descriptors is not for strangers: pipes that are lost, and ways in, need some. */
@@ -163,7 +163,7 @@ static void looked_up(void *asker, const struct answer *answer)
 			  (const char *)c->dst->bytes,
 			  resolver_error_text(answer->error));
 		call_free(call);
-		conn_refuse(c, CONN_END_NO_NAME);
+		conn_reset(c, CONN_END_NO_NAME);
 		return;
 	}
 	for (i = 0; i < answer->count; i++) {
@@ -204,7 +204,7 @@ void remote_forwards_accepted(struct remote_forwards *r, struct conn *c)
 	int err;
 
 	if (listener >= r->n || r->remote[listener].state == REMOTE_IDLE) {
-		conn_refuse(c, CONN_END_DENIED);
+		conn_reset(c, CONN_END_DENIED);
 		return;
 	}
 	err = conn_set_destination(c, &r->remote[listener].rule->dst);
@@ -248,7 +248,7 @@ static void ask(struct remote_forwards *r)
 
 	for (i = 0; i < r->n; i++) {
 		if (r->remote[i].state != REMOTE_IDLE &&
-		    r->remote[i].state != REMOTE_REFUSED)
+		    r->remote[i].state != REMOTE_FAILED)
 			continue;
 		r->remote[i].state = REMOTE_ASKED;
 		session_listen(r->proxy->session, (uint16_t)i,
@@ -293,9 +293,9 @@ void remote_forwards_listening(struct remote_forwards *r, uint16_t listener,
 		return;
 	}
 	/* It has said no already, or takes back what it never gave. */
-	if (m->state == REMOTE_IDLE || m->state == REMOTE_REFUSED)
+	if (m->state == REMOTE_IDLE || m->state == REMOTE_FAILED)
 		return;
-	m->state = REMOTE_REFUSED;
+	m->state = REMOTE_FAILED;
 	if (m->said != result)
 		log_warn(r->proxy->log, "rp does not listen on %s for %s: %s; it is asked again every %d s",
 			 addr_text(&m->rule->addr, at), m->to, why_not(result),
@@ -369,7 +369,7 @@ void remote_forwards_print(const struct remote_forwards *r, FILE *out)
 		[REMOTE_IDLE] = "was not asked yet",
 		[REMOTE_ASKED] = "was asked",
 		[REMOTE_LISTENS] = "listens",
-		[REMOTE_REFUSED] = "does not listen",
+		[REMOTE_FAILED] = "does not listen",
 	};
 	char at[ADDR_TEXT];
 	unsigned int i;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../mux/base/addr.h"
-#include "../mux/base/refuse.h"
+#include "../mux/base/reject.h"
 #include "../mux/wire/wire.h"
 
 int rp_address_parse(struct rp_address *a, const char *text, char *why,
@@ -17,13 +17,13 @@ int rp_address_parse(struct rp_address *a, const char *text, char *why,
 	a->extended = WIRE_PORT_EXTENDED;
 	a->extended_given = comma;
 	if (len >= sizeof(endpoint))
-		return refuse(why, why_len, "it is too long");
+		return reject(why, why_len, "it is too long");
 	memcpy(endpoint, text, len);
 	endpoint[len] = '\0';
 	if (endpoint_parse(&a->baseline, endpoint, WIRE_PORT, why, why_len))
 		return -1;
 	if (comma && port_parse(comma + 1, 1, &a->extended))
-		return refuse(why, why_len, "'%s' is not a port from 1 to 65535",
+		return reject(why, why_len, "'%s' is not a port from 1 to 65535",
 			      comma + 1);
 	return 0;
 }

@@ -87,11 +87,11 @@ enum socks_reply socks_reply_to(uint8_t result)
 	}
 }
 
-static enum socks_verdict refuse(struct socks *s, enum socks_reply reply)
+static enum socks_verdict reject(struct socks *s, enum socks_reply reply)
 {
 	expect(s, DONE, 0);
 	socks_answer(s, reply);
-	return SOCKS_REFUSE;
+	return SOCKS_REJECT;
 }
 
 static enum socks_verdict garbage(struct socks *s)
@@ -107,7 +107,7 @@ static enum socks_verdict choose(struct socks *s, uint8_t method)
 	s->out_len = 2;
 	if (method == NO_METHOD) {
 		expect(s, DONE, 0);
-		return SOCKS_REFUSE;
+		return SOCKS_REJECT;
 	}
 	expect(s, REQUEST, 4);
 	return SOCKS_SAY;
@@ -131,7 +131,7 @@ static enum socks_verdict take_methods(struct socks *s)
 }
 
 /*
- * The whole request is read even if it will be refused: closing a socket with
+ * The whole request is read even if it will be rejected: closing a socket with
  * unread bytes in it would reset it, and the reply might be lost.
  */
 static enum socks_verdict take_request(struct socks *s)
@@ -151,7 +151,7 @@ static enum socks_verdict take_request(struct socks *s)
 		expect(s, NAME_LENGTH, 1);
 		return SOCKS_MORE;
 	default:
-		return refuse(s, s->command == CONNECT ||
+		return reject(s, s->command == CONNECT ||
 				 s->command == UDP_ASSOCIATE ?
 			      SOCKS_NO_ADDRESS_TYPE : SOCKS_NO_COMMAND);
 	}
@@ -183,7 +183,7 @@ static enum socks_verdict take_address(struct socks *s)
 	uint16_t port = (uint16_t)(s->in[len] << 8 | s->in[len + 1]);
 
 	if (s->command != CONNECT && s->command != UDP_ASSOCIATE)
-		return refuse(s, SOCKS_NO_COMMAND);
+		return reject(s, SOCKS_NO_COMMAND);
 	s->to = destination(s, len, port);
 	if (s->command == UDP_ASSOCIATE) {
 		s->to.port = port;
@@ -191,7 +191,7 @@ static enum socks_verdict take_address(struct socks *s)
 		return SOCKS_ASSOCIATE;
 	}
 	if (s->to.kind == DESTINATION_NONE)
-		return refuse(s, SOCKS_HOST_UNREACHABLE);
+		return reject(s, SOCKS_HOST_UNREACHABLE);
 	expect(s, DONE, 0);
 	return SOCKS_REQUEST;
 }

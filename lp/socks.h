@@ -37,7 +37,7 @@ enum socks_verdict {
 	SOCKS_REQUEST,		/* a CONNECT: see the fields */
 	SOCKS_ASSOCIATE,	/* a UDP ASSOCIATE; to: where it will send from, or
 				 * port 0: it does not say */
-	SOCKS_REFUSE,		/* send socks->out, then close */
+	SOCKS_REJECT,		/* send socks->out, then close */
 	SOCKS_GARBAGE,		/* not SOCKS5: close */
 };
 

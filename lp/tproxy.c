@@ -119,7 +119,7 @@ static void came(struct flow *f, const struct destination *at,
 	flow_lost(f, FLOW_UNSENT);
 }
 
-static void over(struct flow *f)
+static void ended(struct flow *f)
 {
 	forget(flow_owner(f));
 }
@@ -144,7 +144,7 @@ static void told_mtu(struct flow *f, unsigned int mtu)
 }
 
 static const struct flow_ops flow_ops = {
-	.came = came, .over = over, .told_mtu = told_mtu,
+	.came = came, .ended = ended, .told_mtu = told_mtu,
 };
 
 /* --- from applications --- */

@@ -67,12 +67,12 @@ static void came(struct flow *f, const struct destination *at,
 	flow_put(f, c->forward->port.watch.fd, &c->addr, &whole, 1);
 }
 
-static void over(struct flow *f)
+static void ended(struct flow *f)
 {
 	forget(flow_owner(f));
 }
 
-static const struct flow_ops flow_ops = { .came = came, .over = over };
+static const struct flow_ops flow_ops = { .came = came, .ended = ended };
 
 /* --- from clients --- */
 

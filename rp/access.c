@@ -241,7 +241,7 @@ bool access_reaches(const struct access *a, const struct sockaddr_storage *dst,
  * Of prefixes that are guessed most have zeros where the address would be, and no translator
  * sends anything to 0.0.0.0/8. They are passed over. Where all have, the last four bytes count.
  */
-static bool is_passed_over(const struct embedding *e, const uint8_t *bytes)
+static bool is_skipped(const struct embedding *e, const uint8_t *bytes)
 {
 	bool one_counts = bytes[6] || bytes[7] || bytes[9] || bytes[12];
 
@@ -251,7 +251,7 @@ static bool is_passed_over(const struct embedding *e, const uint8_t *bytes)
 static bool embeds(const struct embedding *e, const uint8_t *bytes)
 {
 	return cidr_same_prefix(e->network.addr, bytes, e->network.prefix) &&
-	       !is_passed_over(e, bytes);
+	       !is_skipped(e, bytes);
 }
 
 bool access_embedded(const struct sockaddr_storage *addr, unsigned int *from,

@@ -94,7 +94,7 @@ static void refuse(struct call *call, enum conn_end why)
 	struct conn *conn = call->conn;
 
 	call_free(call);
-	conn_refuse(conn, why);
+	conn_reset(conn, why);
 }
 
 /* Of the addresses in @answer, those that may be reached; how many. */
@@ -113,7 +113,7 @@ static unsigned int judge(const struct call *call, const struct answer *answer,
 			n++;
 			continue;
 		}
-		if (session_refuses(call->conn->owner->self, REFUSAL_DENIED))
+		if (session_notes(call->conn->owner->self, INCIDENT_DENIED))
 			log_warn(log_of(call), "%s, which is %s, denied: %s",
 				 conn_text(call->conn, text),
 				 addr_host(&addr[n], host), why);

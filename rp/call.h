@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The way of one connection to a server that it knows by name: the name is
- * looked up, each address that comes of it is held against the rules as if it
+ * looked up, each address that comes of it is checked by the rules as if it
  * had been asked for itself, and those that may be reached are tried, see
  * race.h.
  *
@@ -9,7 +9,8 @@
  * connection was given up meanwhile counts until it is answered. All names of a peer
  * (quota.h), those of its datagrams too, have LOOKUPS_EACH threads at most: so those of one
  * peer, if they hang, do not keep all threads that look up. If those of several peers do, each
- * other peer has LOOKUPS_FEW threads nevertheless, which are started for it.
+ * other peer has LOOKUPS_FEW threads nevertheless, which are started for it. They are reserved
+ * for it as long as it has a session of the extension (see connector_reserves()).
  *
  * A call is the connection's until it ends; conn->asker leads to it. That it
  * does not take for ever is the connection's own to see to.
@@ -24,16 +25,15 @@ struct list;
 
 /*
  * LOOKUP_THREADS of the resolver, for all sessions of a worker. With those that are started for
- * peers that have few it has LOOKUP_THREADS_MAX: enough for the peers of as many sessions as there
- * are unless --max-sessions says more. Two are the fewest, since a friend may have a name that
- * hangs, too.
+ * peers that have few it has LOOKUPS_FEW more for each session that there may be, and for 64 in
+ * any case. Two are the fewest, since a friend may have a name that hangs, too.
  */
 enum {
 	CALLS_LOOKING = 8,
 	LOOKUP_THREADS = 32,
 	LOOKUPS_EACH = LOOKUP_THREADS / 4,
 	LOOKUPS_FEW = 2,
-	LOOKUP_THREADS_MAX = LOOKUP_THREADS + 64 * LOOKUPS_FEW,
+	LOOKUP_SESSIONS = 64,
 };
 
 /* 0 or -errno. How it ends is told by connector_connected() or _failed(). */

@@ -14,7 +14,7 @@
 #include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "call.h"
 #include "options.h"
 #include "quota.h"
@@ -52,11 +52,11 @@ static enum conn_end end_of(int err)
 	}
 }
 
-static enum refusal limit_of(int err)
+static enum incident limit_of(int err)
 {
 	if (err == EADDRNOTAVAIL)
-		return REFUSAL_PORTS;
-	return err == EMFILE ? REFUSAL_DESCRIPTORS : REFUSAL_MEMORY;
+		return INCIDENT_PORTS;
+	return err == EMFILE ? INCIDENT_DESCRIPTORS : INCIDENT_MEMORY;
 }
 
 /* While a shortage lasts it meets every connection, so it is logged seldom. */
@@ -65,7 +65,7 @@ static void say_short(struct connects *all, const struct conn *c, int err)
 	struct log *log = all->engine->log;
 	char text[CONN_TEXT];
 
-	if (!session_refuses(c->owner->self, limit_of(err)))
+	if (!session_notes(c->owner->self, limit_of(err)))
 		return;
 	conn_text(c, text);
 	if (err == EMFILE)
@@ -91,7 +91,7 @@ void connector_failed(struct connector *c, struct conn *conn, int err)
 	else
 		log_debug(c->all->engine->log, "%s: %s", conn_text(conn, text),
 			  strerror(err));
-	conn_refuse(conn, end);
+	conn_reset(conn, end);
 }
 
 void connector_connected(struct connector *c, struct conn *conn, int fd)
@@ -215,18 +215,44 @@ int connector_dial(struct connector *c, const struct sockaddr_storage *to)
 
 /* --- names --- */
 
+void connector_reserves(struct connector *c)
+{
+	c->reserves = !resolver_reserve(c->all->names, quota_who(c->share));
+}
+
+void connector_releases(struct connector *c)
+{
+	if (c->reserves)
+		resolver_release(c->all->names, quota_who(c->share));
+	c->reserves = false;
+}
+
+static void say_that_it_waits(struct connector *c, const struct conn *conn,
+			      unsigned int own)
+{
+	struct log *log = c->all->engine->log;
+	char text[CONN_TEXT];
+
+	if (!session_notes(conn->owner->self, INCIDENT_NAMES))
+		return;
+	if (own < LOOKUPS_FEW)
+		log_warn(log, "%s and others have to wait: names of other peers, that hang, have all threads",
+			 conn_text(conn, text));
+	else
+		log_warn(log, "%s and others have to wait: %u names of this peer are being looked up",
+			 conn_text(conn, text), own);
+}
+
 int connector_asks(struct connector *c, const struct conn *conn,
 		   const char *name, answered_fn answered, void *asker,
 		   struct lookup **lookup)
 {
+	unsigned int own;
 	int err = resolver_ask_for(c->all->names, quota_who(c->share), name,
 				   AF_UNSPEC, answered, asker, lookup);
-	unsigned int ahead = err ? 0 : resolver_ahead(*lookup);
-	char text[CONN_TEXT];
 
-	if (ahead && session_refuses(conn->owner->self, REFUSAL_NAMES))
-		log_warn(c->all->engine->log, "%s and others have to wait: %u names of this peer are being looked up",
-			 conn_text(conn, text), ahead);
+	if (!err && resolver_waits(*lookup, &own))
+		say_that_it_waits(c, conn, own);
 	return err;
 }
 
@@ -296,7 +322,7 @@ bool connector_takes_flow(struct connector *c, const struct conn *conn)
 		count_open(c);
 		return true;
 	}
-	if (session_refuses(conn->owner->self, REFUSAL_OPENS))
+	if (session_notes(conn->owner->self, INCIDENT_OPENS))
 		log_warn(c->all->engine->log, "%s and others were refused: this "
 			 "session opens more than %u in a second (--max-opens)",
 			 conn_text(conn, text), c->all->options->max_opens);
@@ -314,8 +340,8 @@ static void say_they_wait(struct connector *c, bool full)
 	if (c->waits)
 		return;
 	c->waits = true;
-	if (!session_refuses(first->owner->self, full ? REFUSAL_CONNECTS :
-						  REFUSAL_OPENS))
+	if (!session_notes(first->owner->self, full ? INCIDENT_CONNECTS :
+						  INCIDENT_OPENS))
 		return;
 	conn_text(first, text);
 	if (full)
@@ -390,7 +416,7 @@ static bool may_go(const struct connector *c, const struct conn *conn)
 	to = destination_address(conn->dst);
 	if (reach_allows(c->all->reach, &to, c->local, why))
 		return true;
-	if (session_refuses(conn->owner->self, REFUSAL_DENIED))
+	if (session_notes(conn->owner->self, INCIDENT_DENIED))
 		log_warn(c->all->engine->log, "%s denied: %s",
 			 conn_text(conn, text), why);
 	return false;
@@ -399,7 +425,7 @@ static bool may_go(const struct connector *c, const struct conn *conn)
 void connector_add(struct connector *c, struct conn *conn)
 {
 	if (!may_go(c, conn)) {
-		conn_refuse(conn, CONN_END_DENIED);
+		conn_reset(conn, CONN_END_DENIED);
 		return;
 	}
 	conn->in_line = true;
@@ -454,6 +480,16 @@ void connector_fini(struct connector *c)
 	list_del(&c->member);
 }
 
+void connects_review(struct connects *all)
+{
+	unsigned int sessions = all->options->max_sessions;
+
+	if (sessions < LOOKUP_SESSIONS)
+		sessions = LOOKUP_SESSIONS;
+	resolver_grant_each(all->names, LOOKUPS_FEW,
+			    LOOKUP_THREADS + LOOKUPS_FEW * sessions);
+}
+
 int connects_init(struct connects *all, struct engine *engine,
 		  const struct options *options, const struct reach *reach,
 		  struct quota *quota)
@@ -470,7 +506,7 @@ int connects_init(struct connects *all, struct engine *engine,
 	if (!all->names)
 		return -ENOMEM;
 	resolver_limit_each(all->names, LOOKUPS_EACH);
-	resolver_grant_each(all->names, LOOKUPS_FEW, LOOKUP_THREADS_MAX);
+	connects_review(all);
 	return 0;
 }
 

@@ -7,13 +7,13 @@
  * after the batch of events, one of each session in turn, and for
  * CONNECTS_TURN_US at most; then others have their turn.
  *
- * Where to is held against the rules first: see reach.h. A name may lead to
+ * Where to is checked by the rules first: see reach.h. A name may lead to
  * several addresses, so its way is longer: see call.h.
  *
  * A session may have --max-connects under way, and begin --max-opens in a second; more
  * of its connections stay in line until one of them comes to an end, or the time has
  * come, and are refused when that takes as long as a connect() may. A connection
- * counts as under way until its connect() is over or was cancelled: one that ends
+ * counts as under way until its connect() has ended or was cancelled: one that ends
  * before, with nothing to be delivered, gives its local port back at once. So who
  * opens and resets does not have more under way than others, but it could begin them
  * as fast as it can write. A second's worth may be begun at once by who began none.
@@ -23,9 +23,9 @@
  * is left, the address that has most sockets loses one for an address that has fewer;
  * and of an address, the session that has most for one that has fewer (quota.h); and for
  * each pipe that comes where sockets took what pipes may have, who has most gives one up. Who
- * comes to lent ports has half of what an address may have: the rest is for what its
+ * comes to lent ports has half of what an address may have: the other half is for what its
  * local proxies open. Of several threads that have sessions each has a part of the
- * descriptors, in which all of this holds.
+ * descriptors, in which all of this is true.
  */
 #ifndef TM3_RP_CONNECTS_H
 #define TM3_RP_CONNECTS_H
@@ -71,6 +71,7 @@ struct connector {		/* of one session */
 	struct list unasked;	/* whose lookups wait for others, */
 	unsigned int looking;	/* of which there are so many */
 	bool waits;		/* those in line do, and it was counted */
+	bool reserves;		/* threads that look names up */
 	int64_t open_at;	/* when the next one is due, if they come evenly */
 	struct timer open_timer;	/* set while those in line wait for that */
 };
@@ -80,6 +81,8 @@ int connects_init(struct connects *all, struct engine *engine,
 		  const struct options *options, const struct reach *reach,
 		  struct quota *quota);
 void connects_fini(struct connects *all);
+/* There may be another number of sessions. */
+void connects_review(struct connects *all);
 
 void connector_init(struct connector *c, struct connects *all,
 		    struct quota_share *share, bool local);
@@ -97,6 +100,12 @@ void connector_add(struct connector *c, struct conn *conn);
 /* As conn_ops.moved tells: its connect() ended, or its socket was closed. */
 void connector_moved(struct connector *c, struct conn *conn, int from);
 
+/*
+ * From now on there are threads for names of its peer, whatever others do, or as soon as others
+ * have left so many. Until connector_releases(), which has to come before c->share is dropped.
+ */
+void connector_reserves(struct connector *c);
+void connector_releases(struct connector *c);
 /* Looks up @name for @conn, which is a connection to it, or a flow. 0 or -errno. */
 int connector_asks(struct connector *c, const struct conn *conn,
 		   const char *name, answered_fn answered, void *asker,

@@ -6,15 +6,15 @@
 #include "../mux/base/addr.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 
 void doors_init(struct doors *doors, struct log *log,
-		struct refusals *refusals,
+		struct incidents *incidents,
 		const struct sockaddr_storage *home)
 {
 	memset(doors, 0, sizeof(*doors));
 	doors->log = log;
-	doors->refusals = refusals;
+	doors->incidents = incidents;
 	doors->home = *home;
 }
 
@@ -36,8 +36,8 @@ bool doors_admit(struct doors *doors, unsigned int path,
 		if (now >= door->open_until)
 			return false;
 		door->open_until = 0;
-		if (refusals_note_peer(doors->refusals, REFUSAL_CHURN,
-				       &doors->home))
+		if (incidents_note_peer(doors->incidents, INCIDENT_CHURN,
+					&doors->home))
 			log_info(doors->log, "session %u: pipes of path %u come from %s",
 				 session, path, addr_host(peer, text));
 	}

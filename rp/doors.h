@@ -15,7 +15,7 @@
 #include "../mux/settings/limits.h"
 
 struct log;
-struct refusals;
+struct incidents;
 
 enum { DOORS_OPEN_S = 30 };
 
@@ -26,12 +26,13 @@ struct door {
 
 struct doors {
 	struct log *log;
-	struct refusals *refusals;
+	struct incidents *incidents;
 	struct sockaddr_storage home;	/* where the session began */
 	struct door door[PATHS_MAX];	/* by the number of the path */
 };
 
-void doors_init(struct doors *doors, struct log *log, struct refusals *refusals,
+void doors_init(struct doors *doors, struct log *log,
+		struct incidents *incidents,
 		const struct sockaddr_storage *home);
 /* LP said that pipes of @path may come from another address. @now: by the loop. */
 void doors_open(struct doors *doors, unsigned int path, int64_t now);

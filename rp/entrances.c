@@ -6,7 +6,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/sock.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 
 struct entrance {
 	struct list member;
@@ -21,12 +21,12 @@ static struct entrance *entrance_at(const struct list *pos)
 }
 
 void entrances_init(struct entrances *e, struct loop *loop, struct log *log,
-		    struct refusals *refusals, accepted_fn accepted,
+		    struct incidents *incidents, accepted_fn accepted,
 		    void *owner)
 {
 	e->loop = loop;
 	e->log = log;
-	e->refusals = refusals;
+	e->incidents = incidents;
 	e->accepted = accepted;
 	e->owner = owner;
 	list_init(&e->all);
@@ -49,7 +49,7 @@ static int add(struct entrances *e, enum transport kind, bool both,
 	new->kind = kind;
 	new->both = both;
 	new->listener = listener;
-	listener_counts_in(listener, e->refusals, REFUSAL_DESCRIPTORS);
+	listener_counts_in(listener, e->incidents, INCIDENT_DESCRIPTORS);
 	list_add_tail(&e->all, &new->member);
 	return 0;
 }

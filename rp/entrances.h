@@ -14,19 +14,19 @@
 
 struct log;
 struct loop;
-struct refusals;
+struct incidents;
 
 struct entrances {
 	struct loop *loop;
 	struct log *log;
-	struct refusals *refusals;
+	struct incidents *incidents;
 	accepted_fn accepted;
 	void *owner;		/* of the listeners */
 	struct list all;
 };
 
 void entrances_init(struct entrances *e, struct loop *loop, struct log *log,
-		    struct refusals *refusals, accepted_fn accepted,
+		    struct incidents *incidents, accepted_fn accepted,
 		    void *owner);
 
 /* Listen on @addr too, for pipes of @kind. 0 or -errno. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "guest.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "../mux/conn/conn.h"
 #include "../mux/session/greeting.h"
 #include "../mux/session/session.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "guests.h"
 #include "options.h"
 #include "worker.h"
@@ -78,6 +79,7 @@ void guest_drop_share(struct guest *guest)
 {
 	if (guest->session)
 		session_takes_time_of(guest->session, NULL);
+	connector_releases(&guest->connector);
 	quota_drop(&guest->worker->quota, &guest->share);
 }
 
@@ -125,7 +127,7 @@ static void make_room_for_pipes(struct guest *guest)
 		connector_makes_room(&guest->connector, guest->fds[i]);
 }
 
-/* What its session holds, and is refused, counts as its address's. */
+/* What is charged to its session, and its incidents, count as its address's. */
 static bool has_begun(struct guest *guest, struct session *session)
 {
 	guest->session = session;
@@ -134,15 +136,15 @@ static bool has_begun(struct guest *guest, struct session *session)
 	session_counts_in(session, quota_hoard(&guest->share));
 	session_takes_time_of(session, quota_budget(&guest->share));
 	session_pays_as(session, &guest->peer);
-	guest->told = session_refuses(session, REFUSAL_BEGUN);
+	guest->told = session_notes(session, INCIDENT_BEGUN);
 	return true;
 }
 
 /* Memory is short. */
 static bool may_say_none(struct guest *guest)
 {
-	return refusals_note_peer(engine_of(guest)->limits, REFUSAL_MEMORY,
-				  &guest->peer);
+	return incidents_note_peer(engine_of(guest)->limits, INCIDENT_MEMORY,
+				   &guest->peer);
 }
 
 static void say_none(struct guest *guest, const char *host)
@@ -196,6 +198,7 @@ static bool begin_session(struct guest *guest)
 	engine_of(guest)->sessions = guest->number - 1;
 	if (guest->nfds)
 		return begin_baseline(guest, host);
+	connector_reserves(&guest->connector);
 	conduit_move(guest->conduit, engine_of(guest)->layers);
 	return begin_extended(guest, host);
 }
@@ -207,7 +210,7 @@ static void no_memory(struct guest *guest)
 
 	say_none(guest, addr_host(&guest->peer, host));
 	if (!n)
-		greet_refuse(guest->conduit, WIRE_WELCOME_BUSY);
+		greet_decline(guest->conduit, WIRE_WELCOME_BUSY);
 	while (n)
 		sock_reset(guest->fds[--n]);
 }
@@ -261,8 +264,14 @@ struct joiner {
 	struct sockaddr_storage peer;
 	struct wire_hello hello;
 	struct conduit conduit;
-	unsigned int keys_gone;	/* see options.h; when it showed its own */
+	struct key key;		/* that it has shown; the name is "": none */
 };
+
+static void joiner_free(struct joiner *j)
+{
+	explicit_bzero(&j->key, sizeof(j->key));
+	free(j);
+}
 
 /*
  * A session is whose key it began with, wherever pipes come from. Without keys the
@@ -294,26 +303,26 @@ static void join(struct session *session, const struct joiner *j)
 			connector_makes_room(&guest->connector, j->conduit.fd);
 		return;
 	}
-	if (refusals_note_peer(engine->limits, REFUSAL_ELSEWHERE, &j->peer))
+	if (incidents_note_peer(engine->limits, INCIDENT_ELSEWHERE, &j->peer))
 		log_warn(engine->log, "a pipe from %s was sent "
 			 "away: it wants session %u, which is of %s%s%s",
 			 addr_host(&j->peer, host), session_number(session),
 			 session_peer(session),
 			 *guest->key.name ? " and the key of " : "",
 			 guest->key.name);
-	greet_refuse(j->conduit, WIRE_WELCOME_UNKNOWN);
+	greet_decline(j->conduit, WIRE_WELCOME_UNKNOWN);
 }
 
-/* Under a key of the same name that is another one by now it may begin nothing. */
+/* Its key may have been taken away meanwhile, or be another one of the same name. */
 static void come_back(struct errand *e)
 {
 	struct joiner *j = container_of(e, struct joiner, errand);
 
-	if (j->conduit.layer && j->keys_gone != j->all->keys_gone)
+	if (j->conduit.layer && !keys_have(&j->all->options->keys, &j->key))
 		conduit_close(j->conduit);
 	else
 		j->all->stray(j->all, &j->peer, &j->hello, j->conduit);
-	free(j);
+	joiner_free(j);
 }
 
 /* The guest may have left since, so the session is looked for by what the pipe said. */
@@ -325,11 +334,24 @@ static void try_to_join(struct errand *e)
 	if (session) {
 		conduit_move(j->conduit, j->worker->engine->layers);
 		join(session, j);
-		free(j);
+		joiner_free(j);
 		return;
 	}
 	j->errand.run = come_back;
 	workers_tell_first(&j->all->workers, &j->errand);
+}
+
+/* Callers whose key is gone are dismissed at once, so it is the key of that name. */
+static void note_key(struct joiner *j)
+{
+	const struct layer *layer = j->conduit.layer;
+	const struct key *key = NULL;
+
+	if (layer)
+		key = keys_find(&j->all->options->keys, layer->name,
+				strlen(layer->name));
+	if (key)
+		j->key = *key;
 }
 
 void guest_join(struct guest *guest, const struct sockaddr_storage *peer,
@@ -338,7 +360,7 @@ void guest_join(struct guest *guest, const struct sockaddr_storage *peer,
 	struct joiner *j = malloc(sizeof(*j));
 
 	if (!j) {
-		greet_refuse(conduit, WIRE_WELCOME_BUSY);
+		greet_decline(conduit, WIRE_WELCOME_BUSY);
 		return;
 	}
 	*j = (struct joiner){
@@ -348,8 +370,8 @@ void guest_join(struct guest *guest, const struct sockaddr_storage *peer,
 		.peer = *peer,
 		.hello = *hello,
 		.conduit = conduit,
-		.keys_gone = guest->all->keys_gone,
 	};
+	note_key(j);
 	worker_tell(j->worker, &j->errand);
 }
 

@@ -11,7 +11,7 @@
 #include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/session.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "guest.h"
 #include "options.h"
 
@@ -51,8 +51,8 @@ static struct denial objection(struct guests *all,
 			       const char *key, unsigned int pipes,
 			       struct quota_share **victim)
 {
-	struct denial sessions = { .what = REFUSAL_SESSIONS };
-	struct denial descriptors = { .what = REFUSAL_DESCRIPTORS };
+	struct denial sessions = { .what = INCIDENT_SESSIONS };
+	struct denial descriptors = { .what = INCIDENT_DESCRIPTORS };
 	struct quota_share *most;
 
 	sessions.why = quota_objection(&all->quota, peer, key, victim);
@@ -83,9 +83,9 @@ struct denial guests_objection(struct guests *all,
 	return denial;
 }
 
-static const char *reason_to_go(const struct guest *guest, enum refusal what)
+static const char *reason_to_go(const struct guest *guest, enum incident what)
 {
-	if (what == REFUSAL_DESCRIPTORS)
+	if (what == INCIDENT_DESCRIPTORS)
 		return *guest->key.name ?
 		       "its key has most pipes, and another one needs descriptors" :
 		       "its address has most pipes, and another one needs descriptors";
@@ -97,7 +97,7 @@ static const char *reason_to_go(const struct guest *guest, enum refusal what)
 }
 
 /* What is told to go counts no longer, although it takes a moment to end. */
-static void send_away(struct guests *all, struct guest *guest, enum refusal what)
+static void send_away(struct guests *all, struct guest *guest, enum incident what)
 {
 	const char *why = reason_to_go(guest, what);
 	char host[ADDR_TEXT];
@@ -105,7 +105,7 @@ static void send_away(struct guests *all, struct guest *guest, enum refusal what
 	quota_drop(&all->quota, &guest->place);
 	if (!guest->session)
 		return;
-	if (refusals_note_peer(&all->engine->refusals, what, &guest->peer))
+	if (incidents_note_peer(&all->engine->incidents, what, &guest->peer))
 		log_warn(all->engine->log, "session %u of %s has to go: %s",
 			 guest->number, addr_host(&guest->peer, host), why);
 	guest_drop_share(guest);
@@ -168,7 +168,7 @@ struct guest *guests_admit(struct guests *all,
 		return NULL;
 	guest = guest_new(all, peer, key, pipes);
 	if (!guest)
-		*denial = (struct denial){ REFUSAL_MEMORY, "memory is short" };
+		*denial = (struct denial){ INCIDENT_MEMORY, "memory is short" };
 	return guest;
 }
 
@@ -207,8 +207,8 @@ void guests_say_if_in_one_burst(struct guests *all, unsigned int number,
 	if (!before->nfds ||
 	    guest->began_at - before->began_at > BURST_S * NS_PER_SEC)
 		return;
-	if (!refusals_note_peer(&all->engine->refusals, REFUSAL_GROUP,
-				&guest->peer))
+	if (!incidents_note_peer(&all->engine->incidents, INCIDENT_GROUP,
+				 &guest->peer))
 		return;
 	log_warn(all->engine->log, "sessions %u and %u of %s began within %u s, "
 		 "and rp was started for %u pipe%s: if both are of one lp that was "

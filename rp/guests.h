@@ -14,7 +14,7 @@
 
 #include "../mux/base/list.h"
 #include "../mux/pipe/conduit.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "quota.h"
 #include "workers.h"
 
@@ -27,7 +27,7 @@ struct wire_hello;
 
 /* That there is no place for another one: why, and at which limit. */
 struct denial {
-	enum refusal what;
+	enum incident what;
 	const char *why;	/* NULL: there is one */
 };
 
@@ -47,7 +47,7 @@ struct guests {
 	struct list all;	/* the oldest first */
 	unsigned int n;
 	unsigned int numbers;	/* of sessions */
-	unsigned int keys_gone;	/* see options.h; when sessions were held against them */
+	unsigned int keys_gone;	/* see options.h; when sessions were checked by them */
 };
 
 /*

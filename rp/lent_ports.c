@@ -14,7 +14,7 @@
 #include "../mux/conn/conn.h"
 #include "../mux/session/reverse.h"
 #include "../mux/session/session.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "connects.h"
 #include "options.h"
 #include "quota.h"
@@ -48,13 +48,13 @@ static void port_free(struct lent_port *p)
 /* --- who comes --- */
 
 static void refuse(struct lent_port *p, int fd,
-		   const struct sockaddr_storage *peer, enum refusal limit,
+		   const struct sockaddr_storage *peer, enum incident limit,
 		   const char *why)
 {
 	char at[ADDR_TEXT], from[ADDR_TEXT];
 
 	sock_reset(fd);
-	if (session_refuses(p->of->session, limit))
+	if (session_notes(p->of->session, limit))
 		log_warn(log_of(p->of), "session %u: a connection from %s to %s, and others, were reset: %s",
 			 session_number(p->of->session), addr_text(peer, from),
 			 addr_text(&p->addr, at), why);
@@ -81,14 +81,14 @@ static void accepted(struct listener *socket, int fd,
 	if (!session_is_up(l->session) || session_is_alone(l->session))
 		sock_reset(fd);
 	else if (comes_too_soon(l, &l->open_at, l->options->max_opens))
-		refuse(p, fd, peer, REFUSAL_OPENS,
+		refuse(p, fd, peer, INCIDENT_OPENS,
 		       "more come in a second than --max-opens");
 	else if (!connector_takes_lent(l->connector) ||
 		 !connector_keeps(l->connector, fd))
-		refuse(p, fd, peer, REFUSAL_DESCRIPTORS,
+		refuse(p, fd, peer, INCIDENT_DESCRIPTORS,
 		       "no descriptor is left for them");
 	else if (session_accept(l->session, fd, p->listener, peer))
-		refuse(p, fd, peer, REFUSAL_CONNECTIONS,
+		refuse(p, fd, peer, INCIDENT_CONNECTIONS,
 		       "its session has no room for more");
 	else
 		connector_counts_lent(l->connector);
@@ -169,7 +169,7 @@ static void say_not(struct lent_ports *l, const struct sockaddr_storage *addr,
 {
 	char at[ADDR_TEXT];
 
-	if (session_refuses(l->session, REFUSAL_LISTEN))
+	if (session_notes(l->session, INCIDENT_LISTEN))
 		log_warn(log_of(l), "session %u of %s wants rp to listen on %s, and it does not: %s",
 			 session_number(l->session), session_peer(l->session),
 			 addr_text(addr, at), why);
@@ -235,7 +235,7 @@ void lent_ports_try(struct lent_ports *l, uint16_t listener,
 		return;
 	if (err)
 		say_not(l, addr, strerror(err));
-	else if (session_refuses(l->session, REFUSAL_CHURN))
+	else if (session_notes(l->session, INCIDENT_CHURN))
 		log_info(log_of(l), "session %u of %s: listening on %s for it",
 			 session_number(l->session), session_peer(l->session),
 			 addr_text(addr, at));
@@ -266,8 +266,8 @@ static void take_back(struct lent_port *p, enum wire_listening_result result,
 	struct lent_ports *l = p->of;
 	char at[ADDR_TEXT];
 
-	if (session_refuses(l->session, result == WIRE_LISTENING_LIMIT ?
-					REFUSAL_DESCRIPTORS : REFUSAL_CHURN))
+	if (session_notes(l->session, result == WIRE_LISTENING_LIMIT ?
+					INCIDENT_DESCRIPTORS : INCIDENT_CHURN))
 		log_info(log_of(l), "session %u of %s: no longer listening on %s for it: %s",
 			 session_number(l->session), session_peer(l->session),
 			 addr_text(&p->addr, at), why);

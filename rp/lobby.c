@@ -13,7 +13,7 @@
 #include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "access.h"
 
 struct group {
@@ -90,7 +90,7 @@ static void group_expired(struct timer *t)
 		loop_timer_in(l->loop, t, LOBBY_SETTLE_MAX_MS * NS_PER_MS);
 		return;
 	}
-	if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
+	if (incidents_note_peer(l->incidents, INCIDENT_GROUP, &g->peer))
 		log_warn(l->log, "%u of %u pipes came from %s within %g s: closed; if no more were dialled, lp was started for another number of pipes",
 			 g->n, l->pipes, addr_host(&g->peer, host),
 			 (double)l->patience / (double)NS_PER_SEC);
@@ -170,7 +170,7 @@ static void reset_group(struct group *g)
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
-	if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
+	if (incidents_note_peer(l->incidents, INCIDENT_GROUP, &g->peer))
 		log_warn(l->log, "%u pipes came from %s at once, and rp was started for "
 			 "%u: all were reset. Either lp was started for another number "
 			 "of pipes, or there are several behind this address",
@@ -192,7 +192,7 @@ static void group_settled(struct timer *t)
 		return;
 	}
 	if (surplus) {
-		if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
+		if (incidents_note_peer(l->incidents, INCIDENT_GROUP, &g->peer))
 			log_warn(l->log, "%u pipe%s from %s, left over when %u other%s came at once, %s closed",
 				 surplus, plural(surplus),
 				 addr_host(&g->peer, host), l->pipes,
@@ -273,20 +273,20 @@ free_waiter:
 /* Why a new pipe from @peer cannot stay, or NULL. */
 static const char *objection(struct lobby *l,
 			     const struct sockaddr_storage *peer,
-			     enum refusal *what)
+			     enum incident *what)
 {
-	*what = REFUSAL_ALLOW;
+	*what = INCIDENT_ALLOW;
 	if (!access_admits(l->access, peer))
 		return "no --allow covers it";
 	return l->ops->objection(l, peer, what);
 }
 
 static void reset_pipe(struct lobby *l, const struct sockaddr_storage *peer,
-		       int fd, enum refusal what, const char *why)
+		       int fd, enum incident what, const char *why)
 {
 	char text[ADDR_TEXT];
 
-	if (refusals_note_peer(l->refusals, what, peer))
+	if (incidents_note_peer(l->incidents, what, peer))
 		log_warn(l->log, "a pipe from %s was reset: %s",
 			 addr_text(peer, text), why);
 	sock_reset(fd);
@@ -302,7 +302,7 @@ static void close_group(struct group *g, unsigned int waiting)
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
-	if (refusals_note_peer(l->refusals, REFUSAL_WAITING, &g->peer))
+	if (incidents_note_peer(l->incidents, INCIDENT_WAITING, &g->peer))
 		log_warn(l->log, "%u of %u pipes from %s %s closed: %u pipes "
 			 "wait for the others of their group", g->n, l->pipes,
 			 addr_host(&g->peer, host), g->n == 1 ? "was" : "were",
@@ -331,7 +331,7 @@ static void pipe_accepted(struct listener *listener, int fd,
 			  const struct sockaddr_storage *peer)
 {
 	struct lobby *l = listener_owner(listener);
-	enum refusal what;
+	enum incident what;
 	const char *why = objection(l, peer, &what);
 	struct group *g;
 
@@ -344,7 +344,7 @@ static void pipe_accepted(struct listener *listener, int fd,
 	if (!g)
 		g = group_new(l, peer);
 	if (!g || waiter_add(g, fd)) {
-		reset_pipe(l, peer, fd, REFUSAL_MEMORY, "memory is short");
+		reset_pipe(l, peer, fd, INCIDENT_MEMORY, "memory is short");
 		if (g && !g->n)
 			group_free(g);
 		return;
@@ -361,21 +361,21 @@ static void pipe_accepted(struct listener *listener, int fd,
 /* --- the lobby as a whole --- */
 
 void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
-		struct log *log, struct refusals *refusals,
+		struct log *log, struct incidents *incidents,
 		const struct access *access, unsigned int pipes)
 {
 	memset(l, 0, sizeof(*l));
 	l->ops = ops;
 	l->loop = loop;
 	l->log = log;
-	l->refusals = refusals;
+	l->incidents = incidents;
 	l->access = access;
 	l->pipes = pipes;
 	l->max = LOBBY_WAITING_MAX;
 	l->each = 2 * pipes > LOBBY_EACH ? 2 * pipes : LOBBY_EACH;
 	places_init(&l->waiting, pipes);
 	l->patience = LOBBY_PATIENCE_S * NS_PER_SEC;
-	entrances_init(&l->entrances, loop, log, refusals, pipe_accepted, l);
+	entrances_init(&l->entrances, loop, log, incidents, pipe_accepted, l);
 	list_init(&l->groups);
 }
 

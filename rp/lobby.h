@@ -36,7 +36,7 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "entrances.h"
 #include "places.h"
 
@@ -51,13 +51,13 @@ enum {
 struct access;
 struct lobby;
 struct log;
-struct refusals;
+struct incidents;
 
 struct lobby_ops {
 	/* Why there can be no other session with @peer, or NULL; @what: at which limit. */
 	const char *(*objection)(struct lobby *l,
 				 const struct sockaddr_storage *peer,
-				 enum refusal *what);
+				 enum incident *what);
 	/* @n pipes of one peer, open and non-blocking: theirs from now on. */
 	void (*complete)(struct lobby *l, const struct sockaddr_storage *peer,
 			 const int *fds, unsigned int n);
@@ -67,7 +67,7 @@ struct lobby {
 	const struct lobby_ops *ops;
 	struct loop *loop;
 	struct log *log;
-	struct refusals *refusals;
+	struct incidents *incidents;
 	const struct access *access;
 	unsigned int pipes;	/* of a session */
 	int64_t patience;	/* ns, LOBBY_PATIENCE_S but in tests */
@@ -78,7 +78,7 @@ struct lobby {
 };
 
 void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
-		struct log *log, struct refusals *refusals,
+		struct log *log, struct incidents *incidents,
 		const struct access *access, unsigned int pipes);
 
 /* Stop listening, and close every waiting pipe. */

@@ -7,7 +7,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/loop.h"
-#include "../mux/base/refuse.h"
+#include "../mux/base/reject.h"
 #include "../mux/options/command_line.h"
 #include "../mux/options/values.h"
 #include "../mux/sched/path_policy.h"
@@ -93,10 +93,10 @@ static int add_listen(struct options *o, const char *value, char *why,
 	struct options_listen *l = new_listen(&o->listen, &o->listens);
 
 	if (!l)
-		return refuse(why, why_len, "--listen: %s", strerror(ENOMEM));
+		return reject(why, why_len, "--listen: %s", strerror(ENOMEM));
 	if (!addr_parse(value, "0.0.0.0", WIRE_PORT, &l->addr, &l->len))
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--listen: '%s' is not an address with or "
 		      "without a port (such as 127.0.0.1, "
 		      "0.0.0.0:6000, [::]:6000)", value);
@@ -108,11 +108,11 @@ static int add_extended(struct options *o, const char *value, char *why,
 	struct options_listen *l = new_listen(&o->extended, &o->extendeds);
 
 	if (!l)
-		return refuse(why, why_len, "--extended: %s", strerror(ENOMEM));
+		return reject(why, why_len, "--extended: %s", strerror(ENOMEM));
 	if (!addr_parse(value, "0.0.0.0", WIRE_PORT_EXTENDED, &l->addr,
 			&l->len))
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--extended: '%s' is neither an address with or without "
 		      "a port (such as 127.0.0.1, 0.0.0.0:6010, [::]:6010) nor "
 		      "off", value);
@@ -145,7 +145,7 @@ static int set_default_extended(struct options *o, char *why, size_t why_len)
 			continue;
 		l = new_listen(&o->extended, &o->extendeds);
 		if (!l)
-			return refuse(why, why_len, "--extended: %s",
+			return reject(why, why_len, "--extended: %s",
 				      strerror(ENOMEM));
 		*l = o->listen[i];
 		addr_set_port(&l->addr, WIRE_PORT_EXTENDED);
@@ -153,7 +153,7 @@ static int set_default_extended(struct options *o, char *why, size_t why_len)
 	if (!o->keys.n)
 		return 0;
 	if (o->extended_given && !o->extendeds)
-		return refuse(why, why_len, "--extended: it cannot be off with --key-file, which is for the extension");
+		return reject(why, why_len, "--extended: it cannot be off with --key-file, which is for the extension");
 	o->extended_meant = true;
 	return o->extendeds ? 0 : add_extended(o, "0.0.0.0", why, why_len);
 }
@@ -170,12 +170,12 @@ static int add_rule(struct options *o, const char *name, const char *value,
 	else
 		err = access_permit(&o->access, value);
 	if (err == -EINVAL)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--%s: '%s' is not an address or a network (such "
 			      "as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32)",
 			      name, value);
 	if (err)
-		return refuse(why, why_len, "--%s: %s", name, strerror(-err));
+		return reject(why, why_len, "--%s: %s", name, strerror(-err));
 	return 0;
 }
 
@@ -185,10 +185,10 @@ static int add_permit_listen(struct options *o, const char *value, char *why,
 	int err = permits_add(&o->permits, value);
 
 	if (err == -EINVAL)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--permit-listen: '%s' is not [ADDR:]PORT[-PORT] (such "
 			      "as 8080, 0.0.0.0:8000-8099 or [::1]:8080)", value);
-	return err ? refuse(why, why_len, "--permit-listen: %s",
+	return err ? reject(why, why_len, "--permit-listen: %s",
 			    strerror(-err)) : 0;
 }
 
@@ -198,7 +198,7 @@ static int set_connect_timeout(struct options *o, const char *value, char *why,
 	double seconds;
 
 	if (value_number(value, 0.001, CONNECT_TIMEOUT_MAX_S, &seconds))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--connect-timeout: '%s' is not a number of "
 			      "seconds from 0.001 to %d", value,
 			      CONNECT_TIMEOUT_MAX_S);
@@ -212,7 +212,7 @@ static int set_limit(unsigned int *limit, unsigned int max, const char *name,
 	uint64_t n;
 
 	if (value_whole(value, 1, max, &n))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--%s: '%s' is not a whole number from 1 to %u",
 			      name, value, max);
 	*limit = (unsigned int)n;
@@ -225,7 +225,7 @@ static int set_resume(struct options *o, const char *value, char *why,
 	uint64_t seconds;
 
 	if (value_whole(value, 0, RESUME_MAX_S, &seconds))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--resume: '%s' is not a whole number of seconds "
 			      "from 0 to %d", value, RESUME_MAX_S);
 	o->settings.resume_s = (unsigned int)seconds;
@@ -238,7 +238,7 @@ static int set_udp(struct options *o, const char *value, char *why,
 	o->settings.udp = !strcmp(value, "on");
 	if (o->settings.udp || !strcmp(value, "off"))
 		return 0;
-	return refuse(why, why_len, "--udp: '%s' is neither on nor off", value);
+	return reject(why, why_len, "--udp: '%s' is neither on nor off", value);
 }
 
 static int set_own(void *options, const char *name, const char *value,
@@ -286,11 +286,11 @@ static int take_path_policy(struct options *o, char *why, size_t why_len)
 	uint64_t number;
 
 	if (s->path_policy != path_policies[0] && !o->extendeds)
-		return refuse(why, why_len, "--path-policy: several paths need the extension, and it is not spoken here (--extended)");
+		return reject(why, why_len, "--path-policy: several paths need the extension, and it is not spoken here (--extended)");
 	if (!*s->path_name)
 		return 0;
 	if (value_whole(s->path_name, 0, PATHS_MAX - 1, &number))
-		return refuse(why, why_len, "--path-policy: one:%s: rp knows paths by their numbers, from 0 to %d, as lp was told of them",
+		return reject(why, why_len, "--path-policy: one:%s: rp knows paths by their numbers, from 0 to %d, as lp was told of them",
 			      s->path_name, PATHS_MAX - 1);
 	s->path_number = (unsigned int)number;
 	return 0;
@@ -316,9 +316,9 @@ static int finish(void *options, char *const *arguments, char *why,
 		return -1;
 	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
 	    !o->extendeds)
-		return refuse(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extended)");
+		return reject(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extended)");
 	if (o->settings.reinject != REINJECT_OFF && !o->extendeds)
-		return refuse(why, why_len, "--reinject: %s needs the extension, and it is not spoken here (--extended)",
+		return reject(why, why_len, "--reinject: %s needs the extension, and it is not spoken here (--extended)",
 			      reinject_mode_name(o->settings.reinject));
 	return take_path_policy(o, why, why_len);
 }
@@ -455,11 +455,11 @@ int options_again(struct options *o, int argc, char **argv,
 	err = command_line_again(&command_line, &new.settings, &new,
 				 &new.words, argc, argv, why, why_len);
 	if (!err && opens_to_all(o, &new))
-		err = refuse(why, why_len, "--allow: without the last one "
+		err = reject(why, why_len, "--allow: without the last one "
 			     "anybody could open pipes; 0.0.0.0/0 and ::/0 say "
 			     "that in words");
 	if (!err && find_gone(&new, &o->keys))
-		err = refuse(why, why_len, "memory is short");
+		err = reject(why, why_len, "memory is short");
 	if (!err) {
 		command_line_take(&command_line, &o->words, &new.words,
 				  changes);

@@ -34,10 +34,10 @@ struct known {
 	bool has_address;
 	struct sockaddr_storage addr;
 	int64_t until;
-	struct datagram_queue held;
+	struct datagram_queue waiting;
 };
 
-struct held {
+struct waiting {
 	struct datagram_item item;
 	uint8_t payload[];
 };
@@ -91,27 +91,27 @@ static bool may_pass(struct outlet *o, const struct sockaddr_storage *addr,
 
 static void account(struct outlet *o, int64_t bytes)
 {
-	o->all->held += (size_t)bytes;
-	flow_holds(o->flow, bytes);
+	o->all->waiting += (size_t)bytes;
+	flow_charge(o->flow, bytes);
 }
 
-static void drop_held(struct known *k, struct datagram_item *item)
+static void drop_waiting(struct known *k, struct datagram_item *item)
 {
 	account(k->outlet, -(int64_t)datagram_memory(item));
-	free(container_of(item, struct held, item));
+	free(container_of(item, struct waiting, item));
 }
 
 static void forget(struct known *k)
 {
 	struct datagram_item *item;
 
-	while ((item = datagrams_take(&k->held)))
-		drop_held(k, item);
+	while ((item = datagrams_take(&k->waiting)))
+		drop_waiting(k, item);
 	if (k->finding)
 		finding_give_up(k->finding);
 	list_del(&k->member);
 	k->outlet->nnames--;
-	flow_holds(k->outlet->flow, -(int64_t)sizeof(*k));
+	flow_charge(k->outlet->flow, -(int64_t)sizeof(*k));
 	free(k);
 }
 
@@ -136,7 +136,7 @@ static void refuse(struct outlet *o, enum conn_end why)
 	outlet_free(o);
 }
 
-static void over(struct flow *f)
+static void ended(struct flow *f)
 {
 	outlet_free(flow_owner(f));
 }
@@ -359,13 +359,13 @@ static bool choose(struct known *k, const struct answer *answer)
 	return false;
 }
 
-static void send_held(struct known *k)
+static void send_waiting(struct known *k)
 {
 	struct outlet *o = k->outlet;
 	struct datagram_item *item;
 
-	while ((item = datagrams_take(&k->held))) {
-		struct held *h = container_of(item, struct held, item);
+	while ((item = datagrams_take(&k->waiting))) {
+		struct waiting *h = container_of(item, struct waiting, item);
 
 		account(o, -(int64_t)datagram_memory(item));
 		if (!k->has_address)
@@ -398,7 +398,7 @@ static void found(void *owner, const struct answer *said)
 		if (err)
 			return;
 	}
-	send_held(k);
+	send_waiting(k);
 }
 
 static struct known *find_known(struct outlet *o, const struct destination *to)
@@ -425,10 +425,10 @@ static struct known *learn(struct outlet *o, const struct destination *to)
 		forget(list_first(&o->names, struct known, member));
 	k->outlet = o;
 	k->name = destination_copy(to);	/* a connection's is no whole one */
-	datagrams_init(&k->held);
+	datagrams_init(&k->waiting);
 	list_add_tail(&o->names, &k->member);
 	o->nnames++;
-	flow_holds(o->flow, sizeof(*k));
+	flow_charge(o->flow, sizeof(*k));
 	return k;
 }
 
@@ -440,10 +440,10 @@ static void look_up(struct known *k)
 				   (const char *)k->name.bytes, found, k);
 }
 
-static void hold(struct known *k, const uint8_t *payload, size_t len)
+static void let_wait(struct known *k, const uint8_t *payload, size_t len)
 {
 	struct outlet *o = k->outlet;
-	struct held *h = o->all->held < OUTLETS_HELD ?
+	struct waiting *h = o->all->waiting < OUTLETS_WAITING ?
 		malloc(sizeof(*h) + len) : NULL;
 	struct datagram_item *oldest;
 
@@ -454,10 +454,10 @@ static void hold(struct known *k, const uint8_t *payload, size_t len)
 	h->item.size = len;
 	memcpy(h->payload, payload, len);
 	account(o, (int64_t)datagram_memory(&h->item));
-	oldest = datagrams_put(&k->held, &h->item, 0);
+	oldest = datagrams_put(&k->waiting, &h->item, 0);
 	if (oldest) {
 		flow_lost(o->flow, FLOW_UNSENT);
-		drop_held(k, oldest);
+		drop_waiting(k, oldest);
 	}
 }
 
@@ -471,7 +471,7 @@ static void send_to_name(struct outlet *o, const struct destination *to,
 	if (k && !k->finding && loop_now(engine_of(o)->loop) >= k->until)
 		look_up(k);
 	if (k && k->finding)
-		hold(k, payload, len);
+		let_wait(k, payload, len);
 	else if (k && k->has_address && may_pass(o, &k->addr, true))
 		send_to(o, &k->addr, payload, len);
 	else
@@ -506,11 +506,12 @@ static void came(struct flow *f, const struct destination *at,
 	else if (o->watch.fd >= 0)
 		send_here(o, payload, len, flow_is_whole(f, at));
 	else
-		hold(list_first(&o->names, struct known, member), payload, len);
+		let_wait(list_first(&o->names, struct known, member), payload,
+			 len);
 }
 
 static const struct flow_ops flow_ops = {
-	.came = came, .over = over, .unsent = unsent, .narrow = narrow,
+	.came = came, .ended = ended, .unsent = unsent, .narrow = narrow,
 };
 
 /* --- from beginning to end --- */
@@ -542,7 +543,7 @@ void outlet_open(struct outlets *all, struct conn *c)
 	const struct destination *to = c->dst;
 
 	if (!o) {
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 		return;
 	}
 	o->all = all;

@@ -15,7 +15,7 @@
  * there is one, of the peer that has most pipes goes, as long as it has more than the newcomer
  * would have. A session counts with the pipes that it may have, not with those that it has.
  *
- * What its sessions hold, and what they take of the loop's time, count together.
+ * What its sessions have charged, and what they take of the loop's time, count together.
  */
 #ifndef TM3_RP_QUOTA_H
 #define TM3_RP_QUOTA_H
@@ -51,7 +51,7 @@ struct quota {
 };
 
 /*
- * @hoard: half of it is what one address may hold; NULL: what they hold counts
+ * @hoard: half of it is what one address may have; NULL: what they have counts
  * elsewhere. @budgets: as there. @give_up: closes the oldest socket of @share, and says whether it had one.
  */
 void quota_init(struct quota *q, struct hoard *hoard, struct budgets *budgets,
@@ -85,7 +85,7 @@ int quota_take(struct quota *q, struct quota_share *share,
 	       const struct sockaddr_storage *peer, const char *key);
 void quota_drop(struct quota *q, struct quota_share *share);
 
-/* What the sessions of the address of @share hold, until it is dropped. */
+/* What the sessions of the address of @share have charged, until it is dropped. */
 struct hoard *quota_hoard(const struct quota_share *share);
 /* What they may take of the loop's time, as long. */
 struct budget *quota_budget(const struct quota_share *share);

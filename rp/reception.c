@@ -10,7 +10,7 @@
 #include "../mux/base/sock.h"
 #include "../mux/options/key_file.h"
 #include "../mux/session/greeting.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "access.h"
 
 struct caller {			/* a pipe whose HELLO is awaited */
@@ -76,7 +76,7 @@ static void say_short(const struct reception *r,
 {
 	char text[ADDR_TEXT];
 
-	if (refusals_note_peer(r->refusals, REFUSAL_MEMORY, peer))
+	if (incidents_note_peer(r->incidents, INCIDENT_MEMORY, peer))
 		log_warn(r->log, "a pipe from %s was closed: memory is short",
 			 addr_text(peer, text));
 }
@@ -84,7 +84,7 @@ static void say_short(const struct reception *r,
 static void no_hello(struct greeting *g, enum greeting_failure why)
 {
 	struct caller *c = greeting_owner(g);
-	struct refusals *refusals = c->reception->refusals;
+	struct incidents *incidents = c->reception->incidents;
 	struct log *log = c->reception->log;
 	char text[ADDR_TEXT];
 
@@ -95,19 +95,19 @@ static void no_hello(struct greeting *g, enum greeting_failure why)
 			  "HELLO", text);
 		break;
 	case GREETING_SILENT:
-		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
+		if (incidents_note_peer(incidents, INCIDENT_HELLO, &c->peer))
 			log_warn(log, "a pipe from %s was closed: it did not say "
 				 "HELLO within %g s", text,
 				 (double)c->reception->patience /
 				 (double)NS_PER_SEC);
 		break;
 	case GREETING_WRONG:
-		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
+		if (incidents_note_peer(incidents, INCIDENT_HELLO, &c->peer))
 			log_warn(log, "a pipe from %s was closed: %s", text,
 				 instead_of_hello(c->reception, g));
 		break;
 	case GREETING_STRANGER:
-		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
+		if (incidents_note_peer(incidents, INCIDENT_HELLO, &c->peer))
 			log_warn(log, "a pipe from %s was closed: %s", text,
 				 greeting_why(g));
 		break;
@@ -169,7 +169,7 @@ static void turn_out(struct caller *c, unsigned int waiting)
 	struct reception *r = c->reception;
 	char text[ADDR_TEXT];
 
-	if (refusals_note_peer(r->refusals, REFUSAL_WAITING, &c->peer))
+	if (incidents_note_peer(r->incidents, INCIDENT_WAITING, &c->peer))
 		log_warn(r->log, "a pipe from %s was closed: %u pipe%s "
 			 "not said HELLO yet", addr_text(&c->peer, text),
 			 waiting, waiting == 1 ? " has" : "s have");
@@ -222,7 +222,7 @@ static void pipe_accepted(struct listener *listener, int fd,
 	char text[ADDR_TEXT];
 
 	if (!access_admits(r->access, peer)) {
-		if (refusals_note_peer(r->refusals, REFUSAL_ALLOW, peer))
+		if (incidents_note_peer(r->incidents, INCIDENT_ALLOW, peer))
 			log_warn(r->log, "a pipe from %s was reset: no --allow "
 				 "covers it", addr_text(peer, text));
 		sock_reset(fd);
@@ -233,19 +233,19 @@ static void pipe_accepted(struct listener *listener, int fd,
 }
 
 void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
-		    struct log *log, struct refusals *refusals,
+		    struct log *log, struct incidents *incidents,
 		    const struct access *access)
 {
 	memset(r, 0, sizeof(*r));
 	r->loop = loop;
 	r->log = log;
-	r->refusals = refusals;
+	r->incidents = incidents;
 	r->access = access;
 	r->greeted = greeted;
 	r->max = RECEPTION_MAX;
 	places_init(&r->waiting, RECEPTION_FAIR);
 	r->patience = RECEPTION_PATIENCE_S * NS_PER_SEC;
-	entrances_init(&r->entrances, loop, log, refusals, pipe_accepted, r);
+	entrances_init(&r->entrances, loop, log, incidents, pipe_accepted, r);
 	list_init(&r->callers);
 	list_init(&r->due);
 	loop_task_init(&r->turn, take_turn);

@@ -37,7 +37,7 @@ struct access;
 struct keys;
 struct log;
 struct reception;
-struct refusals;
+struct incidents;
 struct wire_hello;
 
 /* @conduit is a pipe of @peer whose HELLO was read: the callee's from now on. */
@@ -49,7 +49,7 @@ typedef void (*greeted_fn)(struct reception *r,
 struct reception {
 	struct loop *loop;
 	struct log *log;
-	struct refusals *refusals;
+	struct incidents *incidents;
 	const struct access *access;
 	struct layers *layers;	/* that pipes have, or NULL */
 	greeted_fn greeted;
@@ -63,7 +63,7 @@ struct reception {
 };
 
 void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
-		    struct log *log, struct refusals *refusals,
+		    struct log *log, struct incidents *incidents,
 		    const struct access *access);
 /* Closes whoever waits and has shown one of these keys, or is about to. */
 void reception_dismiss(struct reception *r, const struct keys *gone);

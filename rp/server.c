@@ -9,7 +9,7 @@
 #include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/greeting.h"
-#include "../mux/settings/refusal.h"
+#include "../mux/settings/incident.h"
 #include "guest.h"
 #include "listening.h"
 #include "reserve.h"
@@ -29,7 +29,7 @@ static void guest_left(struct guests *all)
 
 static const char *lobby_objection(struct lobby *l,
 				   const struct sockaddr_storage *peer,
-				   enum refusal *what)
+				   enum incident *what)
 {
 	struct server *s = container_of(l, struct server, lobby);
 	struct denial denial = guests_objection(&s->guests, peer);
@@ -56,7 +56,8 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	guest = guests_admit(&s->guests, peer, NULL, n, &denial);
 	if (!guest) {
 		reset_all(fds, n);
-		if (refusals_note_peer(&s->engine->refusals, denial.what, peer))
+		if (incidents_note_peer(&s->engine->incidents, denial.what,
+					peer))
 			log_warn(s->engine->log, "%u pipe%s from %s %s reset: %s",
 				 n, plural(n), addr_host(peer, host),
 				 n == 1 ? "was" : "were", denial.why);
@@ -95,8 +96,9 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	}
 	guest = guests_admit(&s->guests, peer, key, hello->pipes, &denial);
 	if (!guest) {
-		greet_refuse(conduit, WIRE_WELCOME_BUSY);
-		if (refusals_note_peer(&s->engine->refusals, denial.what, peer))
+		greet_decline(conduit, WIRE_WELCOME_BUSY);
+		if (incidents_note_peer(&s->engine->incidents, denial.what,
+					peer))
 			log_warn(s->engine->log, "a session of %s was told to "
 				 "come later: %s", addr_host(peer, host),
 				 denial.why);
@@ -107,11 +109,11 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	guest_begin(guest);
 }
 
-static void say_refused(struct server *s, const struct sockaddr_storage *peer)
+static void say_declined(struct server *s, const struct sockaddr_storage *peer)
 {
 	char text[ADDR_TEXT];
 
-	if (refusals_note_peer(&s->engine->refusals, REFUSAL_HELLO, peer))
+	if (incidents_note_peer(&s->engine->incidents, INCIDENT_HELLO, peer))
 		log_warn(s->engine->log, "a pipe from %s was sent away: the version, features or path of its HELLO will not do",
 			 addr_text(peer, text));
 }
@@ -128,8 +130,8 @@ static void greet_stranger(struct server *s, const struct sockaddr_storage *peer
 		return;
 	}
 	if (status == WIRE_WELCOME_REFUSED)
-		say_refused(s, peer);
-	greet_refuse(conduit, status);
+		say_declined(s, peer);
+	greet_decline(conduit, status);
 }
 
 static void guest_stray(struct guests *all, const struct sockaddr_storage *peer,
@@ -186,10 +188,10 @@ int server_open(struct server *s, struct engine *engine,
 	s->options = options;
 	err = guests_init(&s->guests, engine, options, entrances, guest_left,
 			  guest_stray);
-	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &engine->refusals,
+	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &engine->incidents,
 		   &options->access, options->pipes);
 	reception_init(&s->reception, reception_greeted, engine->loop, log,
-		       &engine->refusals, &options->access);
+		       &engine->incidents, &options->access);
 	limit_waiting(s);
 	s->reception.layers = engine->layers;
 	/* A local proxy that finds the lobby open shall find the reception too. */

@@ -96,6 +96,7 @@ static bool give_up(struct quota_share *share)
 void worker_review(struct worker *w)
 {
 	quota_set(&w->quota, engine_memory(w->engine), UINT_MAX, UINT_MAX);
+	connects_review(&w->connects);
 	engine_balance(w->engine);
 	loop_after(w->engine->loop, &w->engine->relief);
 }

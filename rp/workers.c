@@ -161,7 +161,7 @@ static int open_inbox(struct workers *all)
 			  strerror(-err));
 		return err;
 	}
-	refusals_share(&engine->refusals, &all->inbox);
+	incidents_share(&engine->incidents, &all->inbox);
 	engine->halt = &all->halt;
 	return 0;
 }
@@ -194,7 +194,7 @@ void workers_fini(struct workers *all)
 	workers_stop(all);
 	all->engine->next = NULL;
 	all->engine->halt = NULL;
-	refusals_share(&all->engine->refusals, NULL);
+	incidents_share(&all->engine->incidents, NULL);
 	while (all->n)
 		worker_fini(&all->worker[--all->n]);
 	inbox_close(&all->inbox);

@@ -57,15 +57,15 @@ struct tls_layer {
 	SSL *ssl;
 	const uint8_t *in;	/* that the SSL has not taken: in tls->in, */
 	size_t in_len;
-	uint8_t *rest;		/* or here, of READ_LEAST, or NULL, */
-	bool in_rest;		/* where this is so */
+	uint8_t *left;		/* or here, of READ_LEAST, or NULL, */
+	bool in_left;		/* where this is so */
 	uint8_t *out;		/* records */
 	size_t out_size, written;	/* so much of what is in it was written */
-	size_t came;		/* before the handshake was over */
+	size_t came;		/* before the handshake was done */
 	unsigned int records;	/* of the present key, that were made */
 	unsigned int chatter;	/* messages of TLS itself since a read began */
 	bool speaks_tls;	/* the other end, as far as its first byte tells */
-	bool over;		/* the handshake is */
+	bool shaken;		/* the handshake is done */
 	bool reads;		/* what the SSL says meanwhile is an answer: */
 	size_t answered;	/* so many bytes of out */
 	bool asks_much;		/* and these were too many */

@@ -127,29 +127,29 @@ static ssize_t take_in(struct tls_layer *t, size_t most)
 		return -errno;
 	t->in = t->tls->in;
 	t->in_len = (size_t)n;
-	t->in_rest = false;
+	t->in_left = false;
 	return n;
 }
 
 /*
- * The next layer that reads needs tls->in. There is a rest where all that was asked for was
+ * The next layer that reads needs tls->in. Something is left where all that was asked for was
  * read: no more came than that and a record need (read_tls()). What cannot be kept is lost: what
  * the next layer reads there must not be taken for it.
  */
-static int keep_rest(struct tls_layer *t)
+static int keep_left(struct tls_layer *t)
 {
-	if (!t->in_len || t->in_rest)
+	if (!t->in_len || t->in_left)
 		return 0;
-	if (!t->rest)
-		t->rest = malloc(READ_LEAST);
-	if (!t->rest || t->in_len > READ_LEAST) {
+	if (!t->left)
+		t->left = malloc(READ_LEAST);
+	if (!t->left || t->in_len > READ_LEAST) {
 		t->is_short = true;
 		t->in_len = 0;
 		return -ENOMEM;
 	}
-	memcpy(t->rest, t->in, t->in_len);
-	t->in = t->rest;
-	t->in_rest = true;
+	memcpy(t->left, t->in, t->in_len);
+	t->in = t->left;
+	t->in_left = true;
 	return 0;
 }
 
@@ -198,11 +198,11 @@ static int finish(struct tls_layer *t)
 		return -EACCES;
 	}
 	t->layer.name = t->name;
-	t->over = true;
+	t->shaken = true;
 	return 0;
 }
 
-static int refused(struct tls_layer *t)
+static int broke_off(struct tls_layer *t)
 {
 	unsigned long why = cause(t);
 	int code = ERR_GET_REASON(why);
@@ -231,15 +231,15 @@ static int shake(struct layer *l)
 	ssize_t n;
 	int ok;
 
-	while (!t->over) {
+	while (!t->shaken) {
 		if (t->is_short)
 			return short_of_memory(t);
 		ERR_clear_error();
 		ok = SSL_do_handshake(t->ssl);
 		if (ok == 1)
-			return keep_rest(t) ? short_of_memory(t) : finish(t);
+			return keep_left(t) ? short_of_memory(t) : finish(t);
 		if (SSL_get_error(t->ssl, ok) != SSL_ERROR_WANT_READ)
-			return refused(t);
+			return broke_off(t);
 		if (t->came == UNKNOWN_MAX) {
 			snprintf(t->why, sizeof(t->why),
 				 "it said %d bytes without showing a key",
@@ -294,7 +294,7 @@ static int read_record(struct tls_layer *t, uint8_t *buf, size_t len, size_t *n)
 }
 
 /* Of records that are opened, or that the SSL may take: of a part it may have the beginning. */
-static size_t held(const struct tls_layer *t)
+static size_t pending(const struct tls_layer *t)
 {
 	return (size_t)SSL_pending(t->ssl) + t->in_len;
 }
@@ -307,7 +307,7 @@ static bool open_records(struct tls_layer *t, uint8_t *buf, size_t len,
 	int err;
 
 	while (*got < len) {
-		if (!held(t))
+		if (!pending(t))
 			return false;
 		err = read_record(t, buf + *got, len - *got, &n);
 		if (err == SSL_ERROR_NONE) {
@@ -339,7 +339,7 @@ static void note_chatter(int sent, int version, int type, const void *message,
 	struct tls_layer *t = SSL_get_app_data(ssl);
 
 	(void)version, (void)message, (void)len, (void)arg;
-	if (!sent && type == SSL3_RT_HANDSHAKE && t->over)
+	if (!sent && type == SSL3_RT_HANDSHAKE && t->shaken)
 		t->chatter++;
 }
 
@@ -370,12 +370,13 @@ static ssize_t read_tls(struct layer *l, void *buf, size_t len)
 		taken += (size_t)n;
 		drained = (size_t)n < most && n < IN_SIZE;
 	}
-	if (!t->shut && !t->error && keep_rest(t))
+	if (!t->shut && !t->error && keep_left(t))
 		t->error = ENOMEM;
 	if (t->shut || t->error)
 		t->in_len = 0;	/* nobody hears of it */
 	/* What is left may be no whole record: then it is looked at in vain, once. */
-	l->held = got == len && held(t) ? held(t) : t->shut || t->error;
+	l->pending = got == len && pending(t) ? pending(t) :
+					t->shut || t->error;
 	if (got || t->shut)
 		return (ssize_t)got;
 	errno = t->error ? t->error : EAGAIN;
@@ -421,7 +422,7 @@ static void shut(struct layer *l)
 {
 	struct tls_layer *t = layer_of(l);
 
-	if (!t->over || t->error)
+	if (!t->shaken || t->error)
 		return;
 	ERR_clear_error();
 	SSL_shutdown(t->ssl);
@@ -434,12 +435,12 @@ static void layer_free(struct layer *l)
 	struct tls_layer *t = layer_of(l);
 
 	SSL_free(t->ssl);
-	free(t->rest);
+	free(t->left);
 	free(t->out);
 	free(t);
 }
 
-/* After each read what is left of it is in t->rest: see keep_rest(). */
+/* After each read what is left of it is in t->left: see keep_left(). */
 static void move(struct layer *l, struct layers *to)
 {
 	layer_of(l)->tls = container_of(to, struct tls, layers);

@@ -21,7 +21,7 @@ struct halt {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned int halted;	/* under the lock, */
-	uint64_t round;		/* as is the number of halts that are over */
+	uint64_t round;		/* as is the number of halts that have ended */
 };
 
 struct halt_place {		/* of one that halts */

@@ -12,7 +12,7 @@
 
 #include "addr.h"
 #include "log.h"
-#include "refuse.h"
+#include "reject.h"
 #include "sock.h"
 
 #ifndef IPPROTO_MPTCP
@@ -72,11 +72,11 @@ static int look_at_all(struct handed *h, const char *fds, char *why,
 	unsigned int i;
 
 	if (*end || n > HANDED_MAX)
-		return refuse(why, why_len, "LISTEN_FDS: '%s' is not a number "
+		return reject(why, why_len, "LISTEN_FDS: '%s' is not a number "
 			      "from 0 to %d", fds, HANDED_MAX);
 	for (i = 0; i < n; i++) {
 		if (look_at(&h->socket[i], FIRST + (int)i))
-			return refuse(why, why_len, "LISTEN_FDS: descriptor %u "
+			return reject(why, why_len, "LISTEN_FDS: descriptor %u "
 				      "is no listening socket of TCP or MPTCP",
 				      FIRST + i);
 		h->n++;

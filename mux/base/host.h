@@ -5,7 +5,7 @@
  *
  * A route may bring this host packets to addresses that no device has: one of type local
  * ("ip route add local 198.51.100.0/24 dev lo"), a subnet's anycast address, broadcast. The
- * kernel is asked about each address that is on none of the devices; an answer holds for
+ * kernel is asked about each address that is on none of the devices; an answer is good for
  * HOST_ASKED_MS, since who judges datagrams asks for each of them.
  *
  * Who wants to hear of changes is told of those of routes and links too: at once, and of

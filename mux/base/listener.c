@@ -10,7 +10,7 @@
 
 #include "addr.h"
 #include "log.h"
-#include "refusals.h"
+#include "incidents.h"
 #include "seldom.h"
 #include "sock.h"
 
@@ -20,7 +20,7 @@ struct listener {
 	struct watch watch;
 	struct timer backoff;	/* set while descriptors or memory are short */
 	int64_t said_at;	/* when the shortage was logged; 0 never */
-	struct refusals *refusals;	/* where it counts, or NULL, */
+	struct incidents *incidents;	/* where it counts, or NULL, */
 	unsigned int kind;	/* and as what */
 	bool paused;		/* by the owner */
 	void (*prepare)(int fd);	/* for each that is accepted, or NULL */
@@ -60,17 +60,17 @@ void listener_prepares(struct listener *l, void (*prepare)(int fd))
 	l->prepare = prepare;
 }
 
-void listener_counts_in(struct listener *l, struct refusals *refusals,
+void listener_counts_in(struct listener *l, struct incidents *incidents,
 			unsigned int kind)
 {
-	l->refusals = refusals;
+	l->incidents = incidents;
 	l->kind = kind;
 }
 
 static bool is_to_be_said(struct listener *l, const char *where)
 {
-	if (l->refusals)
-		return refusals_note(l->refusals, l->kind, where);
+	if (l->incidents)
+		return incidents_note(l->incidents, l->kind, where);
 	return seldom(&l->said_at, l->loop);
 }
 

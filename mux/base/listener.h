@@ -20,7 +20,7 @@
 
 struct listener;
 struct log;
-struct refusals;
+struct incidents;
 
 enum {
 	LISTENER_BATCH = 64,	/* connections that one round accepts, */
@@ -57,7 +57,7 @@ void listener_free(struct listener *l);
 void listener_prepares(struct listener *l, void (*prepare)(int fd));
 
 /* Shortages count as @kind there, and are said as often as it says. */
-void listener_counts_in(struct listener *l, struct refusals *refusals,
+void listener_counts_in(struct listener *l, struct incidents *incidents,
 			unsigned int kind);
 
 /* Stops accepting, or starts again. May be called at any time. */

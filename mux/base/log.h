@@ -2,7 +2,7 @@
 /*
  * One event, one line, on stderr, behind the program's name.
  *
- * The log never holds the program up. Lines that nobody reads in time are lost;
+ * The log never delays the program. Lines that nobody reads in time are lost;
  * lines that come too fast, which strangers could cause, are left out. The
  * limit is one for each level, so that a flood of one kind leaves room for what
  * is worse. How many are missing is said as soon as that is possible.

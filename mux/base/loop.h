@@ -53,7 +53,7 @@ void loop_stop(struct loop *loop);
 
 /*
  * CLOCK_MONOTONIC in ns, as of the start of this batch or, if timers fired since,
- * of that moment (or afresh).
+ * of that moment (or anew).
  */
 int64_t loop_now(const struct loop *loop);
 int64_t loop_clock(void);
@@ -85,7 +85,7 @@ void loop_timer_stop(struct loop *loop, struct timer *t);
 void loop_task_init(struct task *t, void (*run)(struct task *t));
 void loop_after(struct loop *loop, struct task *t);
 /*
- * The same for what nobody waits for, such as giving back what is over: in the order in which
+ * The same for what nobody waits for, such as giving back what has ended: in the order in which
  * it was asked for, for LOOP_LATER_US in a round, one task at least.
  */
 void loop_later(struct loop *loop, struct task *t);

@@ -20,7 +20,7 @@ uint64_t memory_there_is(void);
 uint64_t memory_allowed(uint64_t bytes, const char *groups, const char *root);
 
 /*
- * Of a process that may hold @allowed bytes: how much of what it freed it has at hand
+ * Of a process that may have @allowed bytes: how much of what it freed it has at hand
  * for use again. A heap that gives all of it back at once asks for it again for the next
  * megabyte, page by page. musl's heap has its own way.
  */

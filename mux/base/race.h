@@ -24,7 +24,7 @@ struct race_ops {
 	int (*dial)(struct race *r, const struct sockaddr_storage *to);
 	/* One of these was closed. */
 	void (*closed)(struct race *r);
-	/* @fd is connected, and the callee's. The race is over. */
+	/* @fd is connected, and the callee's. The race has ended. */
 	void (*won)(struct race *r, int fd);
 	/* None could be reached, for the reason @err, an errno. */
 	void (*lost)(struct race *r, int err);

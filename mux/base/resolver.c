@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "resolver_clients.h"
+
 /*
  * Between the loop and the threads; all under the lock. A thread owns its job
  * while it looks, so nothing else may touch what it fills: the answer.
@@ -21,14 +23,10 @@ struct shared {
 	pthread_mutex_t lock;
 	pthread_cond_t work;	/* something was queued, or stop */
 	pthread_cond_t ended;	/* a thread ended */
-	struct list clients;	/* whose turn is next is the first */
+	struct clients clients;
 	struct list done;
 	unsigned int idle;	/* threads that wait, were woken or are about to begin */
-	unsigned int busy, alive;
-	/* Threads: for whoever asks first; in all, with those for clients that have few. */
-	unsigned int common, most;
-	/* Of these one client may have so many, and has so few in any case. */
-	unsigned int each, few;
+	unsigned int alive;
 	unsigned int refs;	/* threads, and the resolver */
 	bool stop;
 	int wake;		/* eventfd; the resolver's, -1 after it */
@@ -40,14 +38,6 @@ struct resolver {
 	struct shared *shared;
 	struct list jobs;	/* queued or with a thread */
 	unsigned int lookups;
-};
-
-/* Whose names are looked up; there while one is queued or with a thread. Under the lock. */
-struct client {
-	struct list member;
-	struct list queue;	/* of jobs */
-	unsigned int busy;	/* threads */
-	char who[];
 };
 
 struct job {			/* a name */
@@ -87,72 +77,14 @@ static void shared_put(struct shared *sh)
 		list_del(&job->node);
 		free(job);
 	}
+	clients_fini(&sh->clients);
 	pthread_mutex_destroy(&sh->lock);
 	pthread_cond_destroy(&sh->work);
 	pthread_cond_destroy(&sh->ended);
 	free(sh);
 }
 
-/* --- whose turn it is; under the lock --- */
-
-static struct client *client_find(const struct shared *sh, const char *who)
-{
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &sh->clients) {
-		struct client *c = list_entry(pos, struct client, member);
-
-		if (!strcmp(c->who, who))
-			return c;
-	}
-	return NULL;
-}
-
-/* NULL for want of memory. */
-static struct client *client_get(struct shared *sh, const char *who)
-{
-	struct client *c = client_find(sh, who);
-	size_t size = strlen(who) + 1;
-
-	if (c)
-		return c;
-	c = calloc(1, sizeof(*c) + size);
-	if (!c)
-		return NULL;
-	memcpy(c->who, who, size);
-	list_init(&c->queue);
-	list_add_tail(&sh->clients, &c->member);
-	return c;
-}
-
-/* If nothing of it is left. */
-static void client_put(struct client *c)
-{
-	if (c->busy || !list_empty(&c->queue))
-		return;
-	list_del(&c->member);
-	free(c);
-}
-
-static bool may_have_thread(const struct shared *sh, const struct client *c)
-{
-	return c->busy < sh->each &&
-	       (sh->busy < sh->common || c->busy < sh->few);
-}
-
-/* NULL: nobody has a job, or whoever has one has enough threads. */
-static struct client *next_client(const struct shared *sh)
-{
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &sh->clients) {
-		struct client *c = list_entry(pos, struct client, member);
-
-		if (!list_empty(&c->queue) && may_have_thread(sh, c))
-			return c;
-	}
-	return NULL;
-}
+/* --- what is queued; under the lock --- */
 
 static void unqueue(struct job *job)
 {
@@ -160,27 +92,23 @@ static void unqueue(struct job *job)
 	job->queued = false;
 }
 
-/* By a thread, which has it from now on. NULL as above. */
+/* By a thread, which has it from now on. NULL as clients_next(). */
 static struct job *take_job(struct shared *sh)
 {
-	struct client *c = next_client(sh);
+	struct client *c = clients_next(&sh->clients);
 	struct job *job;
 
 	if (!c)
 		return NULL;
-	list_move_tail(&sh->clients, &c->member);
 	job = list_first(&c->queue, struct job, node);
 	unqueue(job);
-	c->busy++;
-	sh->busy++;
+	client_takes_thread(&sh->clients, c);
 	return job;
 }
 
 static void give_back(struct shared *sh, struct job *job)
 {
-	sh->busy--;
-	job->client->busy--;
-	client_put(job->client);
+	client_returns_thread(&sh->clients, job->client);
 	list_add_tail(&sh->done, &job->node);
 }
 
@@ -209,7 +137,7 @@ static void *look_on(void *arg)
 	while (!sh->stop) {
 		struct job *job = take_job(sh);
 
-		if (!job && sh->alive > sh->common)
+		if (!job && sh->alive > sh->clients.common)
 			break;
 		if (!job) {
 			sh->idle++;
@@ -255,11 +183,11 @@ static void start_thread(struct shared *sh)
  */
 static void call_thread(struct shared *sh)
 {
-	if (!next_client(sh))
+	if (!clients_next(&sh->clients))
 		return;
 	if (sh->idle)
 		pthread_cond_signal(&sh->work);
-	else if (sh->alive < sh->most)
+	else if (sh->alive < sh->clients.most)
 		start_thread(sh);
 }
 
@@ -271,7 +199,7 @@ static int enqueue(struct resolver *r, struct job *job, const char *who)
 	int err = -ENOMEM;
 
 	pthread_mutex_lock(&sh->lock);
-	job->client = client_get(sh, who);
+	job->client = client_get(&sh->clients, who);
 	if (job->client) {
 		job->queued = true;
 		list_add_tail(&job->client->queue, &job->node);
@@ -421,17 +349,17 @@ static void answers_came(struct watch *w, uint32_t events)
 	}
 }
 
-unsigned int resolver_ahead(const struct lookup *l)
+bool resolver_waits(const struct lookup *l, unsigned int *own)
 {
 	const struct client *c = l->job->client;
 	struct shared *sh = l->resolver->shared;
-	unsigned int ahead = 0;
+	bool waits;
 
 	pthread_mutex_lock(&sh->lock);
-	if (l->job->queued && !may_have_thread(sh, c))
-		ahead = c->busy;
+	waits = l->job->queued && !client_may_have_thread(&sh->clients, c);
+	*own = waits ? c->busy : 0;
 	pthread_mutex_unlock(&sh->lock);
-	return ahead;
+	return waits;
 }
 
 int resolver_ask_for(struct resolver *r, const char *who, const char *name,
@@ -492,9 +420,8 @@ static struct shared *shared_new(unsigned int threads)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&sh->ended, &attr);
 	pthread_condattr_destroy(&attr);
-	list_init(&sh->clients);
+	clients_init(&sh->clients, threads);
 	list_init(&sh->done);
-	sh->common = sh->most = sh->each = threads;
 	sh->refs = 1;
 	return sh;
 }
@@ -521,17 +448,50 @@ struct resolver *resolver_new(struct loop *loop, unsigned int threads)
 	return NULL;
 }
 
+/* --- who may have how many threads --- */
+
 void resolver_limit_each(struct resolver *r, unsigned int each)
 {
-	r->shared->each = each;
+	r->shared->clients.each = each;
 }
 
 void resolver_grant_each(struct resolver *r, unsigned int few,
 			 unsigned int most)
 {
-	r->shared->few = few;
-	r->shared->most = most;
+	struct shared *sh = r->shared;
+
+	pthread_mutex_lock(&sh->lock);
+	clients_grant_each(&sh->clients, few, most);
+	call_thread(sh);
+	pthread_mutex_unlock(&sh->lock);
 }
+
+int resolver_reserve(struct resolver *r, const char *who)
+{
+	struct shared *sh = r->shared;
+	struct client *c;
+
+	pthread_mutex_lock(&sh->lock);
+	c = client_get(&sh->clients, who);
+	if (c)
+		client_reserve(&sh->clients, c);
+	call_thread(sh);
+	pthread_mutex_unlock(&sh->lock);
+	return c ? 0 : -ENOMEM;
+}
+
+/* It is there, since something is reserved for it. What that was may be somebody else's now. */
+void resolver_release(struct resolver *r, const char *who)
+{
+	struct shared *sh = r->shared;
+
+	pthread_mutex_lock(&sh->lock);
+	client_release(&sh->clients, client_get(&sh->clients, who));
+	call_thread(sh);
+	pthread_mutex_unlock(&sh->lock);
+}
+
+/* --- the end --- */
 
 /* Under the lock. */
 static void await_threads(struct shared *sh)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names to addresses without holding up the loop: getaddrinfo() in a few
+ * Names to addresses without delaying the loop: getaddrinfo() in a few
  * threads, answers back in the loop.
  *
  * A lookup is answered exactly once, from the loop and never from within
@@ -12,7 +12,8 @@
  * Those for whom names are looked up take turns. Each may be given a part of the threads; one
  * that is kept counts until getaddrinfo() lets go of it, whether anybody still waits or not.
  * Where names that hang have all threads, each may be granted a few more: they are started for
- * whoever has less, and end when they have nothing to do. Only what a thread has already is shared with others: what is in line
+ * whoever has less, and end when they have nothing to do. They can be reserved for somebody,
+ * see resolver_clients.h. Only what a thread has already is shared with others: what is in line
  * may stand behind names that hang.
  *
  * At the end threads that hang are left behind: what they share with the
@@ -43,10 +44,16 @@ struct resolver *resolver_new(struct loop *loop, unsigned int threads);
 void resolver_limit_each(struct resolver *r, unsigned int each);
 /*
  * The same, with @few threads in any case: where others have those of resolver_new(), further ones
- * are started, until there are @most in all.
+ * are started, until there are @most in all. It may be called again with another @most.
  */
 void resolver_grant_each(struct resolver *r, unsigned int few,
 			 unsigned int most);
+/*
+ * These @few are reserved for names of @who, until resolver_release() was called as often as this.
+ * 0 or -ENOMEM.
+ */
+int resolver_reserve(struct resolver *r, const char *who);
+void resolver_release(struct resolver *r, const char *who);
 
 /* No lookup may be under way but cancelled ones. */
 void resolver_free(struct resolver *r);
@@ -62,10 +69,10 @@ int resolver_ask_for(struct resolver *r, const char *who, const char *name,
 		     int family, answered_fn answered, void *asker,
 		     struct lookup **lookup);
 /*
- * If it is in line since names of the same have as many threads as they may have now: how many;
- * else 0.
+ * Is it in line since its owner may have no more threads now than @own, which have names of the
+ * same owner? Fewer than the @few of above: it is names of others that it waits for.
  */
-unsigned int resolver_ahead(const struct lookup *lookup);
+bool resolver_waits(const struct lookup *lookup, unsigned int *own);
 void resolver_cancel(struct lookup *lookup);
 
 /* For a person; never NULL. */

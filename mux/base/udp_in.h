@@ -14,7 +14,7 @@
 
 enum {
 	UDP_IN_MOST = 32,	/* at once; then others have their turn */
-	UDP_IN_SLOT = 4608,	/* bytes of a datagram that are kept; the rest is cut off */
+	UDP_IN_SLOT = 4608,	/* bytes of a datagram that are kept; what is beyond is cut off */
 };
 
 /*

@@ -16,7 +16,7 @@
 #define UDP_SEGMENT 103
 #endif
 
-/* What one packet of IPv6 may hold, less headers: the kernel cuts such a one up. */
+/* What one packet of IPv6 may carry, less headers: the kernel cuts such a one up. */
 enum { SEGMENTED_MAX = 65535 - 40 - 8 };
 
 struct item {
@@ -240,7 +240,7 @@ static void learn(struct udp_sender *by, uint32_t size, int err)
 }
 
 /*
- * A kernel before Linux 4.18 does not refuse UDP_SEGMENT with a message: it takes no notice,
+ * A kernel before Linux 4.18 does not reject UDP_SEGMENT with a message: it takes no notice,
  * and all would leave as one datagram. So it is asked for the option itself.
  */
 static bool knows_segments(struct udp_out *out, int fd)
@@ -256,7 +256,7 @@ static bool knows_segments(struct udp_out *out, int fd)
 }
 
 /*
- * An error behind a message that was sent is not told by sendmmsg(), so the rest is tried
+ * An error behind a message that was sent is not told by sendmmsg(), so what is left is tried
  * again. If it was one that came by ICMP, it is gone: another packet will bring the next.
  * EMSGSIZE may be such a one, about a datagram that was sent before, so the one that it
  * was told for is tried once more.

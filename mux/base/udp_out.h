@@ -41,7 +41,7 @@ struct udp_sender {
 	const struct sockaddr_storage *source;
 	/* One was not sent, because of errno @err. This must not add another, or end @by. */
 	void (*unsent)(struct udp_sender *by, int err);
-	/* The path takes less in one packet than it was given; the same holds. */
+	/* The path takes less in one packet than it was given; the same is true. */
 	void (*narrow)(struct udp_sender *by);
 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "path_lock.h"
-#include "refuse.h"
+#include "reject.h"
 #include "user.h"
 
 enum { WAITING = 16 };
@@ -41,18 +41,18 @@ static int clear_away(const struct sockaddr_un *un, char *why, size_t why_len)
 	if (lstat(un->sun_path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode)) {
-		refuse(why, why_len, "something is there that is no socket");
+		reject(why, why_len, "something is there that is no socket");
 		return -EADDRINUSE;
 	}
 	err = knock(un);
 	if (err == ENOENT)
 		return 0;
 	if (err != ECONNREFUSED) {
-		refuse(why, why_len, "another process listens there");
+		reject(why, why_len, "another process listens there");
 		return -EADDRINUSE;
 	}
 	if (geteuid() && st.st_uid != geteuid()) {
-		refuse(why, why_len, "another user left a socket there");
+		reject(why, why_len, "another user left a socket there");
 		return -EADDRINUSE;
 	}
 	return unlink(un->sun_path) < 0 && errno != ENOENT ? -errno : 0;
@@ -106,9 +106,9 @@ static void explain(const struct path_lock *lock, int err, char *why,
 	struct stat st;
 
 	if (err == -EBUSY)
-		refuse(why, why_len, "another process is about to listen there");
+		reject(why, why_len, "another process is about to listen there");
 	else if (!lstat(lock->path, &st))
-		refuse(why, why_len, "%s: %s", lock->path, strerror(-err));
+		reject(why, why_len, "%s: %s", lock->path, strerror(-err));
 }
 
 /*
@@ -149,7 +149,7 @@ int unix_listen(struct unix_path *made, const char *path, mode_t mode,
 	if (!err)
 		return fd;
 	if (!*why)
-		refuse(why, why_len, "%s", strerror(-err));
+		reject(why, why_len, "%s", strerror(-err));
 	if (fd >= 0)
 		close(fd);
 	return err;

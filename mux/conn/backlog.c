@@ -26,7 +26,7 @@ int backlog_add(struct backlog **b, const struct iovec *iov, int n, size_t skip)
 	return err;
 }
 
-void backlog_rest(struct backlog **b)
+void backlog_release(struct backlog **b)
 {
 	if (!*b || (*b)->bytes.len || (*b)->full_at)
 		return;

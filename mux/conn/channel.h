@@ -25,7 +25,7 @@ struct wire_ext;
 
 /* What all channels of a session share before SYNACK. */
 struct early_pool {
-	struct early limit;	/* at RP, used is what it holds of such bytes */
+	struct early limit;	/* at RP, used is what it has of such bytes */
 	struct list waiters;	/* channels whose connection waits for more */
 };
 

@@ -2,7 +2,7 @@
 /*
  * A chunk: what a connection had ready, cut into messages that have their numbers. One path takes
  * them from the front, another one from the end, until the two meet. All of them are sent, whatever
- * becomes of the connection: a number without its message would hold up all that come behind it.
+ * becomes of the connection: a number without its message would stop all that come behind it.
  */
 #ifndef TM3_CHUNK_H
 #define TM3_CHUNK_H

@@ -17,11 +17,11 @@ enum { DELIVER_IOV = 64 };
 
 #define CONN_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
-/* --- being over, being gone --- */
+/* --- ended, and gone --- */
 
 static void set_ready(struct conn *c)
 {
-	if (c->ready || c->over)
+	if (c->ready || c->ended)
 		return;
 	c->ready = true;
 	c->owner->ops->ready(c);
@@ -43,20 +43,20 @@ void conn_idle(struct conn *c)
 
 static void reap_if_done(struct conn *c)
 {
-	if (c->over && c->state == CONN_CLOSED)
+	if (c->ended && c->state == CONN_CLOSED)
 		conn_owner_reap(c);
 }
 
-static void be_over(struct conn *c, enum conn_end why)
+static void set_ended(struct conn *c, enum conn_end why)
 {
-	if (c->over)
+	if (c->ended)
 		return;
 	if (c->end == CONN_END_NONE)
 		c->end = (uint8_t)why;
 	conn_idle(c);
-	c->over = true;
+	c->ended = true;
 	c->fin_pending = 0;
-	c->owner->ops->over(c);
+	c->owner->ops->ended(c);
 	conn_drop_early(c);
 	reap_if_done(c);
 }
@@ -69,7 +69,7 @@ static void drop_queue(struct conn *c)
 		return;
 	bytes_clear(&c->backlog->bytes);
 	c->owner->ops->released(c, len, 0);
-	backlog_rest(&c->backlog);
+	backlog_release(&c->backlog);
 }
 
 void conn_drop_early(struct conn *c)
@@ -114,12 +114,12 @@ void conn_reset_socket(struct conn *c)
 void conn_abort(struct conn *c, enum conn_end why)
 {
 	conn_reset_socket(c);
-	be_over(c, why);
+	set_ended(c, why);
 }
 
-void conn_refuse(struct conn *c, enum conn_end why)
+void conn_reset(struct conn *c, enum conn_end why)
 {
-	if (c->over || c->syn_pending) {	/* nobody to tell */
+	if (c->ended || c->syn_pending) {	/* nobody to tell */
 		conn_abort(c, why);
 		return;
 	}
@@ -146,12 +146,12 @@ static ssize_t write_iov(struct conn *c, struct iovec *iov, int n)
  */
 static void write_failed(struct conn *c)
 {
-	if (c->over) {
+	if (c->ended) {
 		conn_reset_socket(c);
 		return;
 	}
 	if (c->out_ended) {
-		conn_refuse(c, CONN_END_LOCAL_RESET);
+		conn_reset(c, CONN_END_LOCAL_RESET);
 		return;
 	}
 	c->broken = true;
@@ -202,7 +202,7 @@ static void flush_queue(struct conn *c)
 		if (c->state == CONN_CLOSED)
 			return;
 	}
-	backlog_rest(&c->backlog);
+	backlog_release(&c->backlog);
 	if (c->state == CONN_DRAINING)
 		conn_all_written(c);
 	else if (c->in_ended && c->state == CONN_OPEN)
@@ -227,7 +227,7 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 	ssize_t wrote = 0;
 	int err;
 
-	if (c->over || c->broken || c->state == CONN_CLOSED)
+	if (c->ended || c->broken || c->state == CONN_CLOSED)
 		return;
 	c->unanswered = false;
 	if (c->state == CONN_OPEN && c->writable && !before) {
@@ -245,7 +245,7 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 	err = backlog_add(&c->backlog, iov, n, (size_t)wrote);
 	c->owner->ops->queued(c, conn_queued(c) - before);
 	if (err)
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 }
 
 void conn_finish(struct conn *c, enum wire_reason reason)
@@ -255,7 +255,7 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 
 	c->in_ended = c->complete = true;
 	if (other_way && reset) {	/* the other end is owed one, too */
-		conn_refuse(c, CONN_END_PEER_RESET);
+		conn_reset(c, CONN_END_PEER_RESET);
 		return;
 	}
 	if (other_way) {
@@ -263,7 +263,7 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 			flush_queue(c);
 		return;
 	}
-	be_over(c, reset ? CONN_END_PEER_RESET : CONN_END_PEER_FIN);
+	set_ended(c, reset ? CONN_END_PEER_RESET : CONN_END_PEER_FIN);
 	if (reset || c->broken)
 		conn_reset_socket(c);
 	else if (c->state == CONN_OPEN)
@@ -282,7 +282,7 @@ void conn_fin_framed(struct conn *c, enum wire_reason reason)
 		be_half_closed(c);
 		return;
 	}
-	be_over(c, c->end);
+	set_ended(c, c->end);
 	if (c->state == CONN_CLOSED)
 		return;
 	if (reason == WIRE_REASON_RST)
@@ -313,12 +313,12 @@ static void connect_ended(struct conn *c, uint32_t events)
 
 	loop_timer_stop(c->owner->loop, &c->timer);
 	if (err) {
-		conn_refuse(c, failure(err));
+		conn_reset(c, failure(err));
 		return;
 	}
 	move_to(c, CONN_OPEN);
 	c->connected_at = loop_clock();
-	if (c->over)
+	if (c->ended)
 		drain(c);
 	else if (c->owner->speech->answers)
 		set_ready(c);
@@ -327,7 +327,7 @@ static void connect_ended(struct conn *c, uint32_t events)
 static void open_ready(struct conn *c, uint32_t events)
 {
 	if (c->out_ended && events & EPOLLERR) {
-		conn_refuse(c, CONN_END_LOCAL_RESET);
+		conn_reset(c, CONN_END_LOCAL_RESET);
 		return;
 	}
 	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI))
@@ -402,7 +402,7 @@ static void conn_timer(struct timer *t)
 	struct conn *c = container_of(t, struct conn, timer);
 
 	if (c->state == CONN_CONNECTING)
-		conn_refuse(c, CONN_END_TIMEOUT);
+		conn_reset(c, CONN_END_TIMEOUT);
 	else if (c->state == CONN_WAIT)
 		syn_missed(c);
 	else if (c->state == CONN_OPEN)
@@ -450,7 +450,7 @@ struct conn *conn_new(struct conn_owner *owner, uint16_t id)
 	c->timer.fire = conn_timer;
 	list_init(&c->member);
 	list_init(&c->place);
-	list_add_tail(&owner->holding, &c->place);
+	list_add_tail(&owner->sockets, &c->place);
 	list_init(&c->turn);
 	list_init(&c->ahead);
 	reorder_init(&c->reorder, 0);
@@ -524,7 +524,7 @@ void conn_ask(struct conn *c)
 
 void conn_end(struct conn *c, enum conn_end why)
 {
-	if (c->over || c->fin_pending || c->out_ended)
+	if (c->ended || c->fin_pending || c->out_ended)
 		return;
 	if (c->syn_pending) {	/* nobody to tell */
 		conn_abort(c, why);
@@ -539,7 +539,7 @@ void conn_end(struct conn *c, enum conn_end why)
 void conn_leave_line(struct conn *c)
 {
 	c->in_line = false;
-	list_move_tail(&c->owner->holding, &c->place);
+	list_move_tail(&c->owner->sockets, &c->place);
 }
 
 int conn_await_connect(struct conn *c, int64_t timeout_ns)

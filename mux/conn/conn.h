@@ -14,7 +14,7 @@
  *	CONN_CONNECTING	connect() is under way, or waits for its turn; what
  *			arrives is queued
  *	CONN_OPEN	both ways
- *	CONN_DRAINING	over for the pipes; the queue is still being written
+ *	CONN_DRAINING	ended for the pipes; the queue is still being written
  *	CONN_HEEDING	all written, and our application ended first: whether its end is
  *			an orderly one depends on what may still come for it
  *	CONN_LINGERING	all written and FIN sent; waiting for the peer's FIN or
@@ -24,7 +24,7 @@
  * A flow of datagrams (conn->flow) is a connection that never has a socket: it stays in
  * CONN_WAIT until it is closed, and only opens, answers and ends by its numbers.
  *
- * The pipes' side ends once: conn->over. Then nothing is read or delivered any
+ * The pipes' side ends once: conn->ended. Then nothing is read or delivered any
  * more; only what is queued still goes out. Baseline knows no half-open
  * connections, so a FIN in either direction is its end. In the extension each
  * direction ends by itself (in_ended, out_ended), and a reset ends both.
@@ -33,7 +33,7 @@
  * dies, the peer sees a reset, not a clean end of truncated data.
  *
  * What all connections of an owner have in common is said once, in conn_owner. It learns
- * of them through conn_ops. A connection that is over and closed is given back with
+ * of them through conn_ops. A connection that has ended and is closed is given back with
  * ops->gone() after the batch, never earlier.
  */
 #ifndef TM3_CONN_H
@@ -97,7 +97,7 @@ enum conn_end {
 struct conn {
 	struct conn_owner *owner;
 	struct list member;	/* of the owner's list of all, and at last of those that are done */
-	struct list place;	/* in owner->holding until it is closed; while in_line, in the proxy's line */
+	struct list place;	/* in owner->sockets until it is closed; while in_line, in the proxy's line */
 	struct watch watch;
 	struct timer timer;	/* connecting: its end; lingering: next look; half closed: asking */
 	int64_t until;		/* draining: see conn_limit_time(), 0 for no limit; lingering: its end */
@@ -110,7 +110,7 @@ struct conn {
 	uint8_t paths;		/* bits: it goes over these alone; 0: over any */
 	uint8_t slot;		/* the slab's */
 	bool on_all : 1;	/* and over each of them, whichever is first */
-	bool over : 1;		/* for the pipes */
+	bool ended : 1;		/* for the pipes */
 	bool ready : 1;		/* the owner was told so */
 	bool readable : 1;	/* a read may bring something */
 	bool read_on : 1;	/* a short read is not the end: a FIN follows,
@@ -120,8 +120,8 @@ struct conn {
 	bool syn_pending : 1;	/* SYN or OPEN is to be framed first */
 	bool in_ended : 1;	/* the other end sends no more of it */
 	bool out_ended : 1;	/* nor does this end: its FIN was framed */
-	bool ends : 1;		/* nothing comes behind what its socket holds */
-	bool ended : 1;		/* nothing comes: the end was read */
+	bool ends : 1;		/* nothing comes behind what is in its socket */
+	bool eof : 1;		/* nothing comes: the end was read */
 	bool shut : 1;		/* the socket was told that no more comes */
 	bool ours : 1;		/* opened by this end */
 	bool had_syn : 1;	/* the SYN was received, or is ours to send */
@@ -132,7 +132,7 @@ struct conn {
 	bool unanswered : 1;	/* it sent something, and nothing came since */
 	bool lost : 1;		/* what came behind its end: it ends as a reset */
 	bool told_lost : 1;	/* the owner was told of what the socket brought */
-	bool queue_full : 1;	/* its backlog is over QUEUE_MAX */
+	bool queue_full : 1;	/* its backlog is above QUEUE_MAX */
 	bool in_turn : 1;	/* the scheduler's */
 	bool in_line : 1;	/* the proxy's: its connect() waits for its turn */
 	bool turned_away : 1;	/* the owner's: it was refused for want of a place */
@@ -219,7 +219,7 @@ void conn_end(struct conn *c, enum conn_end why);
 bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
 
 /*
- * What its socket holds, from @least to @most bytes, becomes its chunk: conn_frame() takes the
+ * What is in its socket, from @least to @most bytes, becomes its chunk: conn_frame() takes the
  * front of that from now on, and conn_frame_last() one message from its end. Nothing is cut where
  * there is less, or something to be framed first.
  */
@@ -247,14 +247,14 @@ void conn_finish(struct conn *c, enum wire_reason reason);
 
 /*
  * End it from here: the socket is reset, and the other end told by a FIN 0x99
- * unless it is over already. conn_abort() does not tell.
+ * unless it has ended already. conn_abort() does not tell.
  */
-void conn_refuse(struct conn *c, enum conn_end why);
+void conn_reset(struct conn *c, enum conn_end why);
 void conn_abort(struct conn *c, enum conn_end why);
 
 /*
  * For conn_frame(), which has a file of its own. The FIN is on its way, so the
- * connection is over, the socket perhaps not; or there is nothing to send.
+ * connection has ended, the socket perhaps not; or there is nothing to send.
  */
 void conn_fin_framed(struct conn *c, enum wire_reason reason);
 void conn_idle(struct conn *c);
@@ -271,7 +271,7 @@ bool conn_starves(const struct conn *c);
  */
 void conn_heed(struct conn *c, const struct wire_msg *msg);
 
-/* Count what its socket holds, and look what is known of the bytes to come. */
+/* Count what is in its socket, and look what is known of the bytes to come. */
 void conn_measure(struct conn *c);
 /* What it sends may be HTTP answers, which say how large they are. To be said before any is. */
 void conn_read_sizes(struct conn *c);

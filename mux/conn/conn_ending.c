@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An orderly end, once the pipes' side is over: the queue is written (conn.c),
+ * An orderly end, once the pipes' side ended: the queue is written (conn.c),
  * it is heeded whether something was lost, the socket says FIN, lingers, and
  * is closed.
  */
@@ -30,18 +30,18 @@ bool conn_discard(struct conn *c)
 	char buf[16384];
 	int i;
 
-	for (i = 0; i < DISCARD_READS && !c->ended; i++) {
+	for (i = 0; i < DISCARD_READS && !c->eof; i++) {
 		ssize_t n = recv(c->watch.fd, buf, sizeof(buf), 0);
 
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR;
-		c->ended = !n;
+		c->eof = !n;
 		if (!n)
 			break;
 		c->sent_late = true;
 		say_lost(c);
 	}
-	return !c->ended;
+	return !c->eof;
 }
 
 /* A server may answer what it read before it ends; that would be lost. */
@@ -84,7 +84,7 @@ void conn_linger(struct conn *c)
 	c->until = loop_clock() + LINGER_MS * NS_PER_MS;
 	c->sent_late = false;
 	sock_orderly(c->watch.fd);
-	if (!c->ended && !c->shut)	/* to close it says so, too */
+	if (!c->eof && !c->shut)	/* to close it says so, too */
 		shutdown(c->watch.fd, SHUT_WR);
 	conn_linger_look(c);
 }

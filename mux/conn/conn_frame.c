@@ -86,7 +86,7 @@ static void frame_data(struct conn *c, struct run *run, size_t budget,
 	if (!n)
 		return;
 	got = readv(c->watch.fd, iov, n);
-	c->ended = !got;
+	c->eof = !got;
 	if (got <= 0) {
 		input_ended(c, got);
 		return;

@@ -34,7 +34,7 @@ void conn_owner_init(struct conn_owner *owner, struct loop *loop,
 	owner->speech = speech;
 	owner->self = self;
 	owner->records = false;
-	list_init(&owner->holding);
+	list_init(&owner->sockets);
 	list_init(&owner->done);
 	loop_task_init(&owner->reap, reap);
 }

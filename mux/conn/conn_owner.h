@@ -4,7 +4,7 @@
  * of an owner's connections have in common is said here, once: what they run on, what the owner
  * is told, and how they talk on the pipes.
  *
- * Those that are over and closed stand in line to be given back, one at a time: a thousand may end
+ * What has ended and is closed stands in line to be given back, one at a time: a thousand may end
  * at once, and others have their turn between them.
  */
 #ifndef TM3_CONN_OWNER_H
@@ -28,7 +28,7 @@ struct conn_ops {
 	void (*idle)(struct conn *c);
 	/* Its queue to the socket grew. */
 	void (*queued)(struct conn *c, size_t bytes);
-	/* It holds less: in its queue to the socket, or out of order. */
+	/* Less waits for it: in its queue to the socket, or out of order. */
 	void (*released)(struct conn *c, size_t queued, size_t early);
 	/*
 	 * Its connect() came to an end, or its socket was closed. One that waited
@@ -41,7 +41,7 @@ struct conn_ops {
 	 */
 	void (*lost)(struct conn *c);
 	/*
-	 * Its socket holds more than before, or its end. Who wants to know how much calls
+	 * There is more in its socket than before, or its end. Who wants to know how much calls
 	 * conn_measure(). May be NULL.
 	 */
 	void (*filled)(struct conn *c);
@@ -50,9 +50,9 @@ struct conn_ops {
 	 * sizes from there on. Called once at most. May be NULL.
 	 */
 	void (*missized)(struct conn *c, const char *how);
-	/* Over for the pipes: its id is free to rest. Called once. */
-	void (*over)(struct conn *c);
-	/* Over and closed: free it. */
+	/* It has ended for the pipes: its id is free to rest. Called once. */
+	void (*ended)(struct conn *c);
+	/* It has ended and is closed: free it. */
 	void (*gone)(struct conn *c);
 };
 
@@ -86,8 +86,8 @@ struct conn_owner {
 	const struct conn_speech *speech;
 	void *self;
 	bool records;		/* it asks at their end how long messages waited: waits.h */
-	struct list holding;	/* those that have a socket, or may get one: the oldest first */
-	struct list done;	/* those that are over and closed, */
+	struct list sockets;	/* those that have a socket, or may get one: the oldest first */
+	struct list done;	/* those that have ended and are closed, */
 	struct task reap;	/* which gives them back one by one */
 };
 
@@ -97,7 +97,7 @@ void conn_owner_init(struct conn_owner *owner, struct loop *loop,
 /* Frees those that are done, and gives back none any more. */
 void conn_owner_fini(struct conn_owner *owner);
 
-/* @c is over and closed: ops->gone() follows, after the batch. */
+/* @c has ended and is closed: ops->gone() follows, after the batch. */
 void conn_owner_reap(struct conn *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much a connection has still to send, as far as that can be seen: by what its socket holds,
+ * How much a connection has still to send, as far as that can be seen: by what is in its socket,
  * and by what an HTTP server says in the head of an answer.
  */
 #include <math.h>
@@ -56,9 +56,9 @@ void conn_read_sizes(struct conn *c)
 }
 
 /* By what @h knows of it. */
-static void forget(struct conn *c, const struct http_size *h, bool over)
+static void forget(struct conn *c, const struct http_size *h, bool ended)
 {
-	const char *fault = http_size_fault(h, over);
+	const char *fault = http_size_fault(h, ended);
 
 	free(c->outlook->http);
 	c->outlook->http = NULL;

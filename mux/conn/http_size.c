@@ -235,13 +235,13 @@ uint64_t http_size_left(const struct http_size *h)
 	return h->state == HTTP_BODY ? h->left : 0;
 }
 
-const char *http_size_fault(const struct http_size *h, bool over)
+const char *http_size_fault(const struct http_size *h, bool ended)
 {
 	if (h->state == HTTP_NONE && h->wrong)
 		return "its Content-Length is no number, or two of them";
 	if (h->state == HTTP_NONE && h->status == 0 && h->behind)
 		return "more bytes came than its Content-Length said";
-	if (over && is_counted(h))
+	if (ended && is_counted(h))
 		return "less bytes came than it said of its size, unless it answers HEAD";
 	return NULL;
 }

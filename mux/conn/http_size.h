@@ -44,10 +44,10 @@ void http_size_feed(struct http_size *h, const uint8_t *bytes, size_t len);
 uint64_t http_size_left(const struct http_size *h);
 
 /*
- * What was said of a size and is not so: why nothing is known any more, or @over: why not all came
+ * What was said of a size and is not so: why nothing is known any more, or @ended: why not all came
  * before the end. NULL: nothing was.
  */
-const char *http_size_fault(const struct http_size *h, bool over);
+const char *http_size_fault(const struct http_size *h, bool ended);
 
 /* Is an answer to begin, or has its head begun? */
 static inline bool http_size_in_head(const struct http_size *h)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is known of the bytes that a connection has still to send, beside that there are some: how
- * many its socket holds, and how many remain, by a HINT or by an HTTP answer's head. Some policies
+ * many are in its socket, and how many remain, by a HINT or by an HTTP answer's head. Some policies
  * choose by that; and what they conclude for a connection is here as well.
  *
  * Most connections have none, since nobody asks: it is made for the first fact (conn_outlook_new()),

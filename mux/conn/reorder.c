@@ -8,7 +8,7 @@
 enum { FEW = 8, FIRST_BITS = 4 };	/* of a table for twice as many */
 
 /*
- * A queue that forever holds one message and lets it go must not make and free a table
+ * A queue in which forever one message waits and is let go must not make and free a table
  * each time: hence the list. A table is made for the FEW + 1st message and freed with the
  * last, so that at least FEW messages pay for it. What the queue has beside that, while
  * anything waits, is a small block of one size: to make it takes a fraction of what it
@@ -119,7 +119,7 @@ static void free_waiting(struct reorder *q)
 	struct reorder_waiting *w = q->waiting;
 
 	q->waiting = NULL;
-	list_del(&w->holds);
+	list_del(&w->ranked);
 	if (w->bits)
 		free(w->bucket);
 	free(w);
@@ -147,7 +147,7 @@ static struct reorder_waiting *begin_to_wait(struct reorder *q)
 	*w = (struct reorder_waiting){
 		.of = q, .bytes = block_size(sizeof(*w)),
 	};
-	list_init(&w->holds);
+	list_init(&w->ranked);
 	return w;
 }
 
@@ -185,8 +185,8 @@ static struct reorder_early *copy(const struct wire_msg *msg, int64_t now)
 	return early;
 }
 
-static enum reorder_verdict hold(struct reorder *q, const struct wire_msg *msg,
-				 int64_t now)
+static enum reorder_verdict enqueue(struct reorder *q,
+				    const struct wire_msg *msg, int64_t now)
 {
 	struct reorder_waiting *w = q->waiting ? q->waiting : begin_to_wait(q);
 	struct reorder_early *early = w ? copy(msg, now) : NULL;
@@ -216,7 +216,7 @@ enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
 	if (q->waiting && *find(q->waiting, msg->number))
 		return REORDER_DUPLICATE;
 	if (ahead > 0)
-		return hold(q, msg, now);
+		return enqueue(q, msg, now);
 	q->next++;
 	return REORDER_DUE;
 }

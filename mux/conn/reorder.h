@@ -46,12 +46,12 @@ struct reorder_waiting {
 		struct reorder_early **bucket;	/* or else a table of them: */
 	};
 	uint8_t bits;			/* with as many places as this has values; 0: few */
-	uint8_t class;			/* see holders */
+	uint8_t class;			/* see ranking */
 	uint32_t count;			/* of early messages */
 	size_t bytes;			/* memory they take, bookkeeping included */
 	size_t payload;			/* their payload bytes */
 	int64_t since;			/* the owner's: it expects that number since */
-	struct list holds;		/* see holders: of those with as much */
+	struct list ranked;		/* see ranking: of those with as much */
 };
 
 struct reorder {
@@ -98,7 +98,7 @@ static inline size_t reorder_payload_of(const struct reorder_early *early)
 void reorder_fini(struct reorder *q);
 
 /*
- * Lets go what early data messages hold, and keeps their places, of so many bytes of memory
+ * Lets go the bytes of early data messages, and keeps their places, of so many bytes of memory
  * each: whose order goes on behind its connection takes them as they become due, and drops
  * them.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For how long a slow reader held up the others: an account of time. It grows
+ * For how long a slow reader delayed the others: an account of time. It grows
  * while pipes pause on the reader's account, less the time that a reader at
  * STALL_RATE would have needed for the bytes that it took meanwhile; and it
  * shrinks by one part in STALL_SHARE of the time in which they do not.
@@ -26,10 +26,10 @@ void stall_begin(struct stall *s, int64_t now, uint64_t taken);
 /* They did so since stall_begin(), or since this was called before. */
 void stall_charge(struct stall *s, int64_t now, uint64_t taken);
 
-/* They did, but that held up nobody. */
+/* They did, but that delayed nobody. */
 void stall_excuse(struct stall *s, int64_t now, uint64_t taken);
 
-/* The reader has held up the others for longer than it may. */
+/* The reader has delayed the others for longer than it may. */
 bool stall_is_spent(const struct stall *s);
 
 #endif

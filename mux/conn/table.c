@@ -96,7 +96,7 @@ static uint32_t former_next(const struct former *f)
 	return f->conn ? f->conn->reorder.next : f->next;
 }
 
-/* A message of a former that is over: is it the last that can come? */
+/* A message of a former that has ended: is it the last that can come? */
 static void former_count(struct table *t, struct former *f,
 			 const struct wire_msg *msg)
 {
@@ -206,8 +206,8 @@ void table_add(struct table *t, struct conn *c)
 	t->conns++;
 }
 
-/* Makes the memory of a detached connection that of one that is over. */
-static void former_over(struct table *t, struct former *f, bool complete)
+/* Makes the memory of a detached connection that of one that has ended. */
+static void former_ended(struct table *t, struct former *f, bool complete)
 {
 	f->next = f->conn->reorder.next;
 	f->conn = NULL;
@@ -222,7 +222,7 @@ void table_remove(struct table *t, struct conn *c, bool complete, int64_t now)
 
 	if (f && f->conn == c) {
 		t->conns--;
-		former_over(t, f, complete);
+		former_ended(t, f, complete);
 		return;
 	}
 	if (slot->conn != c)

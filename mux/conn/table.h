@@ -29,7 +29,7 @@ struct table;
 
 enum table_verdict {
 	TABLE_CONN,	/* it belongs to route->conn */
-	TABLE_LATE,	/* to one that is over: drop it */
+	TABLE_LATE,	/* to one that has ended: drop it */
 	TABLE_NEW,	/* to nobody yet: table_add() a connection for it */
 };
 
@@ -67,12 +67,12 @@ struct table_route table_foresee(const struct table *t,
 void table_add(struct table *t, struct conn *c);
 
 /*
- * @c is over. @complete: its FIN was delivered, so nothing of it can still be
+ * @c has ended. @complete: its FIN was delivered, so nothing of it can still be
  * under way, and its id needs no rest on that account.
  */
 void table_remove(struct table *t, struct conn *c, bool complete, int64_t now);
 
-/* @c was over before, and is not there any more. */
+/* @c had ended before, and is not there any more. */
 void table_gone(struct table *t, const struct conn *c);
 
 /* Is there no connection with this id? One that is detached does not count. */

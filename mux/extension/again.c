@@ -54,18 +54,58 @@ struct kept_item *again_take(struct again *a, bool ahead, uint8_t paths)
 	return item;
 }
 
+/* Those of @list that @is true of go to @removed. */
+static void remove_from(struct again_list *list,
+			bool (*is)(const struct kept_item *item,
+				   const void *arg),
+			const void *arg, struct kept_item **removed)
+{
+	struct kept_item **at = &list->first, *item;
+
+	list->last = list->added = NULL;
+	while ((item = *at)) {
+		if (!is(item, arg)) {
+			list->last = item;
+			at = &item->next;
+			continue;
+		}
+		*at = item->next;
+		list->bytes -= item->bytes;
+		item->next = *removed;
+		*removed = item;
+	}
+}
+
+struct kept_item *again_remove(struct again *a,
+			       bool (*is)(const struct kept_item *item,
+					  const void *arg),
+			       const void *arg)
+{
+	struct kept_item *removed = NULL;
+	int list = -1;
+
+	while (again_each(a, &list)) {
+		unsigned int at = (unsigned int)list;
+
+		remove_from(&a->list[at], is, arg, &removed);
+		if (!a->list[at].first)
+			a->used[at / AGAIN_WORD] &= ~(UINT64_C(1) << at % AGAIN_WORD);
+	}
+	return removed;
+}
+
 struct kept_item *again_each(const struct again *a, int *list)
 {
 	unsigned int at = (unsigned int)(*list + 1);
 
 	while (at < AGAIN_LISTS) {
-		uint64_t rest = a->used[at / AGAIN_WORD] >> at % AGAIN_WORD;
+		uint64_t above = a->used[at / AGAIN_WORD] >> at % AGAIN_WORD;
 
-		if (rest & 1) {
+		if (above & 1) {
 			*list = (int)at;
 			return a->list[at].first;
 		}
-		at = rest ? at + 1 : (at / AGAIN_WORD + 1) * AGAIN_WORD;
+		at = above ? at + 1 : (at / AGAIN_WORD + 1) * AGAIN_WORD;
 	}
 	return NULL;
 }

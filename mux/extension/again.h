@@ -2,8 +2,8 @@
 /*
  * What is to be sent again, in line: those first that went ahead of connections that take
  * turns, then the others, each kind in the order in which it was first sent, whatever pipe it went
- * on: where several pipes are over, what is missing first is spread over all of them. What is bound
- * to some paths waits for these and holds up nothing of others.
+ * on: where several pipes ended, what is missing first is spread over all of them. What is bound
+ * to some paths waits for these and delays nothing of others.
  *
  * All zeros: nothing waits. Items are those of kept.h, whose `last` is their place in line here.
  */
@@ -49,6 +49,11 @@ struct kept_item *again_take(struct again *a, bool ahead, uint8_t paths);
  * call. NULL: there are no more.
  */
 struct kept_item *again_each(const struct again *a, int *list);
+/* Takes out all items that @is true of; they are linked, in no order. */
+struct kept_item *again_remove(struct again *a,
+			       bool (*is)(const struct kept_item *item,
+					  const void *arg),
+			       const void *arg);
 bool again_is_empty(const struct again *a);
 /* Bytes of memory of what may go over none of @paths: bits. */
 size_t again_without(const struct again *a, uint8_t paths);

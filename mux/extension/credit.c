@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "credit.h"
 
-static uint64_t rest(uint64_t limit, uint64_t used)
+static uint64_t left(uint64_t limit, uint64_t used)
 {
 	return used < limit ? limit - used : 0;
 }
 
 uint64_t credit_left(const struct credit_out *out)
 {
-	return rest(out->allowed, out->sent);
+	return left(out->allowed, out->sent);
 }
 
 bool credit_allow(struct credit_out *out, uint64_t offset)
@@ -41,8 +41,8 @@ void credit_begin_early(struct credit_in *in, uint64_t limit)
 
 uint64_t early_left(const struct early *early, uint64_t by_use)
 {
-	uint64_t one = rest(early->conn, by_use);
-	uint64_t all = rest(early->all, early->used);
+	uint64_t one = left(early->conn, by_use);
+	uint64_t all = left(early->all, early->used);
 
 	return one < all ? one : all;
 }

@@ -17,7 +17,7 @@
 enum {
 	DATAGRAMS_MOST = 64,
 	DATAGRAM_PATIENCE_MS = 100,
-	/* A flow on which nothing passed for so long is over: one to servers of
+	/* A flow on which nothing passed for so long ends: one to servers of
 	 * names alone, and any other. */
 	FLOW_IDLE_NAMES_S = 10,
 	FLOW_IDLE_S = 120,

@@ -3,7 +3,7 @@
  * What was sent on one incarnation of a pipe and is not acknowledged by the
  * peer: the sender's side of what ACK tells. Each item stands for one message
  * or several in a row that count. It is kept until an ACK of this incarnation
- * covers its last message, or until the pipe is over; then whoever owns the
+ * covers its last message, or until the pipe ends; then whoever owns the
  * items sends them again on another pipe. The kernel's acknowledgement has no
  * part in this: what it acknowledged may lie unread in a closed buffer.
  *
@@ -57,7 +57,7 @@ void kept_add(struct kept *kept, struct kept_item *item, uint32_t messages,
 enum kept_verdict kept_ack(struct kept *kept, uint32_t incarnation,
 			   uint64_t received, struct kept_item **freed);
 
-/* The pipe is over: all items that are left, in their order. */
+/* The pipe has ended: all items that are left, in their order. */
 struct kept_item *kept_end(struct kept *kept);
 
 /* @item, just added for another pipe, has the messages of @of. */
@@ -65,7 +65,7 @@ void kept_twin(struct kept_item *item, struct kept_item *of);
 /* The peer has the messages of @item, which is kept no more. */
 void kept_arrived(struct kept_item *item);
 /*
- * Its pipe is over: must it go again? Not if the peer has it, or a twin stands for it. It is no
+ * Its pipe has ended: must it go again? Not if the peer has it, or a twin stands for it. It is no
  * twin of any from here on.
  */
 bool kept_goes_again(struct kept_item *item);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Promptness: does the other end acknowledge a message that comes alone at once? A receiver
- * may hold the acknowledgement of less than two segments back, for 40 ms at most where it is
+ * may delay the acknowledgement of less than two segments, for 40 ms at most where it is
  * Linux, hoping for something to send along. Ours does not (pipe.h, prompt), where it reads in
  * time; of others nothing is known. So single messages are watched, a sample of them, and what
  * is overdue is copied without an allowance for such delays (tail.h) as long as

@@ -39,12 +39,17 @@ int reinject_pick(enum reinject_mode mode, bool owed,
 	return best;
 }
 
+bool reinject_path_lives(int64_t heard_at, int64_t round_trip, int64_t now)
+{
+	return now - heard_at < round_trip / 2;
+}
+
 bool reinject_affords(uint64_t sent, uint64_t again, size_t len)
 {
 	return again + len <= REINJECT_BURST + sent / REINJECT_SHARE;
 }
 
-bool reinject_is_asked(uint64_t held, uint64_t limit)
+bool reinject_is_asked(uint64_t early, uint64_t limit)
 {
-	return held > limit - limit / 4;
+	return early > limit - limit / 4;
 }

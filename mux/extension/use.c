@@ -98,7 +98,7 @@ enum use_verdict use_due(struct use *use, enum use_kind kind)
 		return synack_due(use);
 	if (inside)
 		return due_inside(use, kind);
-	/* A RESET behind a NO_MORE may come when its use is over already. */
+	/* A RESET behind a NO_MORE may come when its use has ended already. */
 	return kind == USE_RESET ? USE_DROP : USE_BROKEN;
 }
 

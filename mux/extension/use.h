@@ -8,7 +8,7 @@
  *
  * A use begins with OPEN; the first message back is SYNACK, even if the opener
  * has reset the use meanwhile. Each direction ends with NO_MORE or RESET; RESET
- * may follow NO_MORE. The use is over, at this end, once this end has sent one
+ * may follow NO_MORE. The use ends, at this end, once this end has sent one
  * of them and was due one.
  */
 #ifndef TM3_USE_H

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../base/refuse.h"
+#include "../base/reject.h"
 #include "../path/aggregate.h"
 #include "../sched/sched.h"
 #include "../settings/settings.h"
@@ -14,7 +14,7 @@ enum { NAMES_LEN = 256 };	/* of a list of choices */
 #define PERCENT_MAX 100.0
 
 /* Lists the names that exist; @name(i) returns the i-th, NULL behind the last. */
-static int refuse_choice(char *why, size_t why_len, const char *option,
+static int reject_choice(char *why, size_t why_len, const char *option,
 			 const char *value, const char *(*name)(int i))
 {
 	char names[NAMES_LEN] = "";
@@ -24,7 +24,7 @@ static int refuse_choice(char *why, size_t why_len, const char *option,
 		strcat(names, i ? ", " : "");
 		strcat(names, name(i));
 	}
-	return refuse(why, why_len, "--%s: '%s' is not one of %s", option,
+	return reject(why, why_len, "--%s: '%s' is not one of %s", option,
 		      value, names);
 }
 
@@ -39,7 +39,7 @@ int choices_set_pipe_policy(struct settings *s, const char *value, char *why,
 	s->pipe_policy = pipe_policy_named(value);
 	if (s->pipe_policy)
 		return 0;
-	return refuse_choice(why, why_len, "pipe-policy", value,
+	return reject_choice(why, why_len, "pipe-policy", value,
 			     pipe_policy_name);
 }
 
@@ -54,7 +54,7 @@ int choices_set_conn_policy(struct settings *s, const char *value, char *why,
 	s->conn_policy = conn_policy_named(value);
 	if (s->conn_policy)
 		return 0;
-	return refuse_choice(why, why_len, "conn-policy", value,
+	return reject_choice(why, why_len, "conn-policy", value,
 			     conn_policy_name);
 }
 
@@ -71,13 +71,13 @@ static int take_argument(struct settings *s, const char *value,
 
 	if (s->path_policy == &path_split) {
 		if (value_number(argument, 0, PERCENT_MAX, &percent))
-			return refuse(why, why_len, "--path-policy: '%s': P is not a number from 0 to %g",
+			return reject(why, why_len, "--path-policy: '%s': P is not a number from 0 to %g",
 				      value, PERCENT_MAX);
 		s->path_share = percent / PERCENT_MAX;
 		return 0;
 	}
 	if (!*argument || strlen(argument) > PATH_NAME_MAX)
-		return refuse(why, why_len, "--path-policy: '%s': NAME is not the name of a path",
+		return reject(why, why_len, "--path-policy: '%s': NAME is not the name of a path",
 			      value);
 	strcpy(s->path_name, argument);
 	return 0;
@@ -102,15 +102,15 @@ int choices_set_path_policy(struct settings *s, const char *value, char *why,
 	const char *colon = strchr(value, ':');
 
 	if (!policy)
-		return refuse_choice(why, why_len, "path-policy", value,
+		return reject_choice(why, why_len, "path-policy", value,
 				     path_policy_name);
 	s->path_policy = policy;
 	s->path_name[0] = '\0';
 	if (!colon && policy->argument)
-		return refuse(why, why_len, "--path-policy: '%s' needs a %s behind it: %s:%s",
+		return reject(why, why_len, "--path-policy: '%s' needs a %s behind it: %s:%s",
 			      value, policy->argument, value, policy->argument);
 	if (colon && !policy->argument)
-		return refuse(why, why_len, "--path-policy: '%s': nothing stands behind %s",
+		return reject(why, why_len, "--path-policy: '%s': nothing stands behind %s",
 			      value, policy->name);
 	return colon ? take_argument(s, value, colon + 1, why, why_len) : 0;
 }
@@ -131,7 +131,7 @@ int choices_set_aggregate(struct settings *s, const char *value, char *why,
 		s->aggregate = (enum aggregate_mode)i;
 		return 0;
 	}
-	return refuse_choice(why, why_len, "aggregate", value, aggregate_name);
+	return reject_choice(why, why_len, "aggregate", value, aggregate_name);
 }
 
 static const char *sizes_name(int i)
@@ -147,7 +147,7 @@ int choices_set_sizes(struct settings *s, const char *value, char *why,
 	s->http_sizes = !strcmp(value, "http");
 	if (s->http_sizes || !strcmp(value, "off"))
 		return 0;
-	return refuse_choice(why, why_len, "sizes", value, sizes_name);
+	return reject_choice(why, why_len, "sizes", value, sizes_name);
 }
 
 static const char *thin_name(int i)
@@ -172,7 +172,7 @@ int choices_set_thin(struct settings *s, const char *value, char *why,
 		s->thin = (enum thin_mode)i;
 		return 0;
 	}
-	return refuse_choice(why, why_len, "thin", value, thin_name);
+	return reject_choice(why, why_len, "thin", value, thin_name);
 }
 
 static const char *reinject_name(int i)
@@ -191,5 +191,5 @@ int choices_set_reinject(struct settings *s, const char *value, char *why,
 		s->reinject = (enum reinject_mode)i;
 		return 0;
 	}
-	return refuse_choice(why, why_len, "reinject", value, reinject_name);
+	return reject_choice(why, why_len, "reinject", value, reinject_name);
 }

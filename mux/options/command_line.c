@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/refuse.h"
+#include "../base/reject.h"
 #include "../settings/changes.h"
 #include "config_file.h"
 #include "values.h"
@@ -444,7 +444,7 @@ int command_line_pipes(struct settings *settings, const char *text, bool loose,
 	uint64_t n;
 
 	if (value_whole(text, 1, PIPES_MAX, &n))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "PIPES: '%s' is not a whole number from 1 to %d",
 			      text, PIPES_MAX);
 	*pipes = (unsigned int)n;

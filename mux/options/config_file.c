@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/refuse.h"
+#include "../base/reject.h"
 
 enum { FILE_MAX = 1 << 20 };
 
@@ -37,12 +37,12 @@ static int take_text(struct config_file *f, const char *path, int err,
 		     char *why, size_t why_len)
 {
 	if (err)
-		return refuse(why, why_len, "%s: %s", path, strerror(-err));
+		return reject(why, why_len, "%s: %s", path, strerror(-err));
 	if (f->len > FILE_MAX)
-		return refuse(why, why_len, "%s: is longer than %d bytes",
+		return reject(why, why_len, "%s: is longer than %d bytes",
 			      path, FILE_MAX);
 	if (memchr(f->text, '\0', f->len))
-		return refuse(why, why_len, "%s: is not a text", path);
+		return reject(why, why_len, "%s: is not a text", path);
 	f->text[f->len] = '\0';
 	f->at = f->text;
 	return 0;
@@ -56,13 +56,13 @@ int config_file_open(struct config_file *f, const char *path, char *why,
 	memset(f, 0, sizeof(*f));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return refuse(why, why_len, "%s: %s", path, strerror(errno));
+		return reject(why, why_len, "%s: %s", path, strerror(errno));
 	f->text = malloc(FILE_MAX + 2);
 	if (f->text)
 		err = take_text(f, path, read_all(f, fd, FILE_MAX + 1), why,
 				why_len);
 	else
-		err = refuse(why, why_len, "%s: %s", path, strerror(ENOMEM));
+		err = reject(why, why_len, "%s: %s", path, strerror(ENOMEM));
 	close(fd);
 	if (err)
 		config_file_close(f);
@@ -74,10 +74,10 @@ int config_file_stays(const char *path, char *why, size_t why_len)
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return refuse(why, why_len, "%s: %s", path, strerror(errno));
+		return reject(why, why_len, "%s: %s", path, strerror(errno));
 	if (S_ISREG(st.st_mode))
 		return 0;
-	return refuse(why, why_len, "%s: is no regular file, so it cannot be "
+	return reject(why, why_len, "%s: is no regular file, so it cannot be "
 		      "read again", path);
 }
 

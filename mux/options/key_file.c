@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "../base/core_dumps.h"
-#include "../base/refuse.h"
+#include "../base/reject.h"
 #include "../settings/settings.h"
 #include "config_file.h"
 
@@ -166,17 +166,17 @@ static int take_secret(struct keys *keys, const char *name, const uint8_t *secre
 	const struct key *other;
 
 	if (len < 0)
-		return refuse(why, why_len, "the key of %s is not base64", name);
+		return reject(why, why_len, "the key of %s is not base64", name);
 	if (len < KEY_MIN || len > KEY_MAX)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "the key of %s is too %s: %d to %d bytes, in base64",
 			      name, len < KEY_MIN ? "short" : "long", KEY_MIN,
 			      KEY_MAX);
 	other = find_secret(keys, secret, (size_t)len);
 	if (other)
-		return refuse(why, why_len, "the key of %s is that of %s", name, other->name);
+		return reject(why, why_len, "the key of %s is that of %s", name, other->name);
 	if (add(keys, name, secret, (size_t)len))
-		return refuse(why, why_len, "%s", strerror(ENOMEM));
+		return reject(why, why_len, "%s", strerror(ENOMEM));
 	return 0;
 }
 
@@ -188,10 +188,10 @@ static int take_line(struct keys *keys, const struct config_line *line,
 	int len, err;
 
 	if (!is_name(line->name))
-		return refuse(why, why_len, "a name is 1 to %d printable characters",
+		return reject(why, why_len, "a name is 1 to %d printable characters",
 			      KEY_NAME_MAX);
 	if (keys_find(keys, line->name, strlen(line->name)))
-		return refuse(why, why_len, "there is another key of %s",
+		return reject(why, why_len, "there is another key of %s",
 			      line->name);
 	len = line->value ? decode(line->value, secret) : 0;
 	err = take_secret(keys, line->name, secret, len, why, why_len);
@@ -207,10 +207,10 @@ static int take_lines(struct keys *keys, struct config_file *file,
 
 	while (config_file_next(file, &line)) {
 		if (take_line(keys, &line, reason, sizeof(reason)))
-			return refuse(why, why_len, "%s:%u: %s", path,
+			return reject(why, why_len, "%s:%u: %s", path,
 				      line.number, reason);
 	}
-	return keys->n ? 0 : refuse(why, why_len, "%s: there is no key in it",
+	return keys->n ? 0 : reject(why, why_len, "%s: there is no key in it",
 				    path);
 }
 
@@ -219,9 +219,9 @@ static int check_mode(const char *path, char *why, size_t why_len)
 	struct stat st;
 
 	if (stat(path, &st))
-		return refuse(why, why_len, "%s: %s", path, strerror(errno));
+		return reject(why, why_len, "%s: %s", path, strerror(errno));
 	if (st.st_mode & (S_IRWXO | S_IWGRP))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "%s: others may read or write it (mode %03o); "
 			      "chmod 600 closes it", path,
 			      (unsigned int)st.st_mode & 0777);
@@ -236,7 +236,7 @@ int keys_read(struct keys *keys, const char *path, char *why, size_t why_len)
 	*keys = (struct keys){ 0 };
 	err = core_dumps_off();
 	if (err)
-		return refuse(why, why_len, "%s: core dumps would have its keys "
+		return reject(why, why_len, "%s: core dumps would have its keys "
 			      "in them, and cannot be switched off: %s", path,
 			      strerror(-err));
 	if (config_file_stays(path, why, why_len) ||
@@ -257,19 +257,19 @@ int keys_of_settings(struct keys *keys, const struct settings *settings,
 
 	if (!*settings->key_file)
 		return !*settings->keylog ? 0 :
-		       refuse(why, why_len,
+		       reject(why, why_len,
 			      "--keylog: without --key-file nothing is encrypted");
 	if (!built)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--key-file: this program was built without "
 			      "OpenSSL and cannot encrypt (Debian: libssl-dev)");
 	if (transport_set_has(&settings->transports, TRANSPORT_SCTP))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--pipe: sctp cannot be encrypted; with "
 			      "--key-file pipes are tcp or mptcp");
 	if (!keys_read(keys, settings->key_file, reason, sizeof(reason)))
 		return 0;
-	return refuse(why, why_len, "--key-file: %s", reason);
+	return reject(why, why_len, "--key-file: %s", reason);
 }
 
 void keys_fini(struct keys *keys)
@@ -287,10 +287,10 @@ int key_make(char line[KEY_LINE_MAX], const char *name, char *why,
 	int n;
 
 	if (!is_name(name) || *name == '#')
-		return refuse(why, why_len, "'%s' is no name: 1 to %d printable characters without blanks, no # in front",
+		return reject(why, why_len, "'%s' is no name: 1 to %d printable characters without blanks, no # in front",
 			      name, KEY_NAME_MAX);
 	if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
-		return refuse(why, why_len, "there is no randomness: %s",
+		return reject(why, why_len, "there is no randomness: %s",
 			      strerror(errno));
 	n = snprintf(line, KEY_LINE_MAX, "%s ", name);
 	encode(line + n, secret, sizeof(secret));

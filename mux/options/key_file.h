@@ -43,7 +43,7 @@ struct settings;
 int keys_read(struct keys *keys, const char *path, char *why, size_t why_len);
 /*
  * The same for a command line: what @settings name, or nothing. @built: this
- * program can encrypt. What does not go together with keys is refused.
+ * program can encrypt. What does not go together with keys is rejected.
  */
 int keys_of_settings(struct keys *keys, const struct settings *settings,
 		     bool built, char *why, size_t why_len);

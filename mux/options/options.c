@@ -10,7 +10,7 @@
 #include "../base/addr.h"
 #include "../base/log.h"
 #include "../base/memory.h"
-#include "../base/refuse.h"
+#include "../base/reject.h"
 #include "../base/sock.h"
 #include "../path/aggregate.h"
 #include "../path/losses.h"
@@ -124,7 +124,7 @@ const char *const engine_changing[] = {
 
 void settings_take(struct settings *s, const struct settings *from)
 {
-	s->max_held = from->max_held;
+	s->max_memory = from->max_memory;
 	s->window_memory = from->window_memory;
 	s->keep = from->keep;
 	s->stats_interval = from->stats_interval;
@@ -150,7 +150,7 @@ void settings_init(struct settings *s)
 		.resume_s = RESUME_SECONDS,
 		.udp = true,
 		.seccomp = true,
-		.max_held = HELD_MAX,
+		.max_memory = MEMORY_DEFAULT,
 		.stats_interval = 1.0,
 		.verbosity = LOG_INFO,
 	};
@@ -170,7 +170,7 @@ static int set_binding(struct settings *s, const char *value, char *why,
 	s->late = !strcmp(value, "late");
 	if (s->late || !strcmp(value, "early"))
 		return 0;
-	return refuse(why, why_len, "--binding: '%s' is neither late nor early",
+	return reject(why, why_len, "--binding: '%s' is neither late nor early",
 		      value);
 }
 
@@ -180,7 +180,7 @@ static int set_app_buffer(struct settings *s, const char *value, char *why,
 	size_t size;
 
 	if (value_bytes(value, &size) || size > BUFFER_MAX)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--app-buffer: '%s' is not a size from 0 to "
 			      "1024M (such as 4096, 64K, 2M)", value);
 	s->app_buffer = size;
@@ -194,7 +194,7 @@ static int set_pipe_sndbuf(struct settings *s, const char *value, char *why,
 
 	if (value_bytes(value, &size) || size < SNDBUF_MIN ||
 	    size > BUFFER_MAX)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--pipe-sndbuf: '%s' is not a size from 1K to "
 			      "1024M (such as 65536, 64K, 2M)", value);
 	s->pipe_sndbuf = (int)size;
@@ -208,7 +208,7 @@ static int set_memory(size_t *bytes, const char *option, const char *value,
 
 	if (value_bytes(value, &size) || size < MEMORY_MIN ||
 	    size > BUFFER_MAX)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--%s: '%s' is not a size from 1M to 1024M (such "
 			      "as 64M)", option, value);
 	*bytes = size;
@@ -221,10 +221,10 @@ int settings_set_memory(struct settings *s, const char *option,
 	uint64_t mib;
 
 	if (value_whole(value, 1, MEMORY_MAX_MIB, &mib))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--%s: '%s' is not a whole number of MiB from 1 to "
 			      "%d", option, value, MEMORY_MAX_MIB);
-	s->max_held = (size_t)mib << 20;
+	s->max_memory = (size_t)mib << 20;
 	s->memory_given = true;
 	return 0;
 }
@@ -254,7 +254,7 @@ static int set_lambda(struct settings *s, const char *value, char *why,
 	s->lambda_given = true;
 	if (!value_number(value, LAMBDA_MIN, LAMBDA_MAX, &s->lambda))
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--lambda: '%s' is not a number from %g to %g", value,
 		      LAMBDA_MIN, LAMBDA_MAX);
 }
@@ -267,7 +267,7 @@ static int set_pipe(struct settings *s, const char *value, char *why,
 	if (!transport_set_parse(&s->transports, value, reason,
 				 sizeof(reason)))
 		return 0;
-	return refuse(why, why_len, "--pipe: '%s': %s", value, reason);
+	return reject(why, why_len, "--pipe: '%s': %s", value, reason);
 }
 
 static int set_sctp_loss(struct settings *s, const char *value, char *why,
@@ -277,7 +277,7 @@ static int set_sctp_loss(struct settings *s, const char *value, char *why,
 	if (!value_number(value, SCTP_LOSS_MIN, SCTP_LOSS_MAX,
 			   &s->sctp_loss))
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--sctp-loss: '%s' is not a percentage from %g to %g",
 		      value, SCTP_LOSS_MIN, SCTP_LOSS_MAX);
 }
@@ -310,16 +310,16 @@ static int set_cc(struct settings *s, const char *value, char *why,
 	if (err == -EPERM) {
 		read_words("/proc/sys/net/ipv4/tcp_allowed_congestion_control",
 			   words);
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--cc: '%s' is for root alone on this system; "
 			      "everybody may use: %s", value, words);
 	}
 	if (err != -ENOENT)
-		return refuse(why, why_len, "--cc: '%s' cannot be tried: %s",
+		return reject(why, why_len, "--cc: '%s' cannot be tried: %s",
 			      value, strerror(-err));
 	read_words("/proc/sys/net/ipv4/tcp_available_congestion_control",
 		   words);
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--cc: '%s' is not available on this system, which has: %s",
 		      value, words);
 }
@@ -332,7 +332,7 @@ static int set_seed(struct settings *s, const char *value, char *why,
 	s->seed_given = true;
 	if (!value_digits(value, &s->seed, &end) && !*end)
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--seed: '%s' is not a whole number from 0 to %llu",
 		      value, ULLONG_MAX);
 }
@@ -344,7 +344,7 @@ static int set_max_conns(struct settings *s, const char *value, char *why,
 	uint64_t n;
 
 	if (value_digits(value, &n, &end) || *end || !n || n > WIRE_ID_MAX)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--max-conns: '%s' is not a whole number from 1 "
 			      "to %d", value, WIRE_ID_MAX);
 	s->max_conns = (unsigned int)n;
@@ -355,9 +355,9 @@ static int set_path(char path[PATH_MAX], const char *name, const char *value,
 		    char *why, size_t why_len)
 {
 	if (!*value)
-		return refuse(why, why_len, "--%s: the file has no name", name);
+		return reject(why, why_len, "--%s: the file has no name", name);
 	if (strlen(value) >= PATH_MAX)
-		return refuse(why, why_len, "--%s: %s", name,
+		return reject(why, why_len, "--%s: %s", name,
 			      strerror(ENAMETOOLONG));
 	strcpy(path, value);
 	return 0;
@@ -387,7 +387,7 @@ static int set_stats_interval(struct settings *s, const char *value,
 	if (!value_number(value, INTERVAL_MIN, INTERVAL_MAX,
 			   &s->stats_interval))
 		return 0;
-	return refuse(why, why_len,
+	return reject(why, why_len,
 		      "--stats-interval: '%s' is not a number of seconds from "
 		      "%g to %g", value, INTERVAL_MIN, INTERVAL_MAX);
 }
@@ -402,15 +402,15 @@ static int set_metrics(struct settings *s, const char *value, char *why,
 		return 0;
 	}
 	if (strlen(value) >= METRICS_MAX)
-		return refuse(why, why_len, "--metrics: %s",
+		return reject(why, why_len, "--metrics: %s",
 			      strerror(ENAMETOOLONG));
 	if (metrics_address(value, &addr))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--metrics: '%s' is neither [ADDR:]PORT (such as "
 			      "9600 or [::1]:9600) nor a path with a slash",
 			      value);
 	if (!addr_is_loopback(&addr))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--metrics: '%s' is not a loopback address, and "
 			      "everybody who reaches it could read them", value);
 	strcpy(s->metrics, value);
@@ -476,10 +476,10 @@ int option_fits(const struct option_spec *option, const char *value, char *why,
 		size_t why_len)
 {
 	if (option->arg && !value)
-		return refuse(why, why_len, "--%s: its value (%s) is missing",
+		return reject(why, why_len, "--%s: its value (%s) is missing",
 			      option->name, option->arg);
 	if (!option->arg && value)
-		return refuse(why, why_len, "--%s takes no value",
+		return reject(why, why_len, "--%s takes no value",
 			      option->name);
 	return 0;
 }
@@ -491,7 +491,7 @@ int settings_set(struct settings *s, const char *name, const char *value,
 	size_t i;
 
 	if (!option)
-		return refuse(why, why_len, "--%s: there is no such option",
+		return reject(why, why_len, "--%s: there is no such option",
 			      name);
 	if (option_fits(option, value, why, why_len))
 		return -1;
@@ -510,40 +510,40 @@ static bool is_mixed(const struct transport_set *set)
 int settings_check(const struct settings *s, char *why, size_t why_len)
 {
 	if (s->late && s->app_buffer)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--app-buffer goes with --binding early only");
 	if (s->late && s->pipe_sndbuf)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--pipe-sndbuf goes with --binding early only");
 	if (s->lambda_given && (!s->late || s->aggregate != AGGREGATE_DSWA))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--lambda goes with --binding late and --aggregate dswa only");
 	if (s->sctp_loss_given && !is_mixed(&s->transports))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--sctp-loss goes with a set of SCTP and other pipes only, such as --pipe tcp:4,sctp:4");
 	/* It would go on using pipes that the rule of the set leaves unused. */
 	if (s->pipe_policy == &sched_fixed && is_mixed(&s->transports))
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--pipe-policy fixed does not go with a set of SCTP and other pipes");
 	if (s->http_sizes && !s->conn_policy->by_size && !s->path_policy->by_size)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--sizes http goes with a policy that goes by sizes only: --conn-policy srpt, or --path-policy ecf, txdelay or split:P");
 	/* A connection would wait for a pipe on a path that carries none of it. */
 	if (s->pipe_policy == &sched_fixed && s->path_policy != &path_soonest)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--pipe-policy fixed does not go with --path-policy %s",
 			      s->path_policy->name);
 	return 0;
 }
 
-/* No session is granted what all together may not hold. */
+/* No session is granted what all together may not have. */
 static void fit_memory(struct settings *s)
 {
 	size_t half;
 
 	if (!s->memory_given)
-		s->max_held = memory_there_is() / MEMORY_SHARE;
-	half = s->max_held / 2 > MEMORY_MIN ? s->max_held / 2 : MEMORY_MIN;
+		s->max_memory = memory_there_is() / MEMORY_SHARE;
+	half = s->max_memory / 2 > MEMORY_MIN ? s->max_memory / 2 : MEMORY_MIN;
 	if (s->window_memory > half)
 		s->window_memory = half;
 }

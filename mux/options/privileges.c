@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../base/refuse.h"
+#include "../base/reject.h"
 #include "../base/user.h"
 #include "../settings/settings.h"
 
@@ -16,13 +16,13 @@ int privileges_set_user(struct settings *s, const char *value, char *why,
 		  -ENOENT;
 
 	if (err == -ENOENT)
-		return refuse(why, why_len, "--user: there is no user '%s'",
+		return reject(why, why_len, "--user: there is no user '%s'",
 			      value);
 	if (err)
-		return refuse(why, why_len, "--user: '%s': %s", value,
+		return reject(why, why_len, "--user: '%s': %s", value,
 			      strerror(-err));
 	if (!user.uid)
-		return refuse(why, why_len,
+		return reject(why, why_len,
 			      "--user: '%s' is allowed everything", value);
 	strcpy(s->user, value);
 	return 0;
@@ -34,6 +34,6 @@ int privileges_set_seccomp(struct settings *s, const char *value, char *why,
 	s->seccomp = !strcmp(value, "on");
 	if (s->seccomp || !strcmp(value, "off"))
 		return 0;
-	return refuse(why, why_len, "--seccomp: '%s' is neither on nor off",
+	return reject(why, why_len, "--seccomp: '%s' is neither on nor off",
 		      value);
 }

@@ -107,13 +107,15 @@ void aggregate_set_limit(struct aggregate *a, double bytes, int64_t now)
 size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now)
 {
 	size_t limit = aggregate_limit(a, now);
+	size_t room = held < limit ? limit - held : 0;
 
-	return held < limit ? limit - held : 0;
+	/* Crumbs would cost the path a header each. */
+	return aggregate_is_exact(a) && room < a->mss / 2 ? 0 : room;
 }
 
 void aggregate_limited(struct aggregate *a, int64_t now)
 {
-	a->refusals++;
+	a->waits++;
 	if (a->limited_to && !a->after_idle) {
 		a->limited_from = now;
 		a->limited_to = 0;
@@ -153,7 +155,7 @@ static void mind_idle(struct aggregate *a, size_t held, int64_t now)
 	a->after_idle = true;
 	a->idle_at = now;
 	aggregate_unlimited(a, now);
-	delay_rests(a, now);
+	delay_idles(a, now);
 }
 
 /*

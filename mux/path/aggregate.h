@@ -39,12 +39,14 @@ enum aggregate_state { AGGREGATE_FREE, AGGREGATE_BOUND, AGGREGATE_YIELD };
 struct aggregate_ack {
 	int64_t sent_at, left_at, acked_at;
 	size_t held;		/* by all pipes, it included, when it was sent */
+	size_t len;		/* of it; 0: unknown */
 	uint64_t delivered;	/* bytes in all, */
 	int64_t counted_at;	/* until then */
 	int64_t least;		/* round trip that the kernel ever saw, or 0 */
 	size_t mss;
 	bool more;		/* waits to be sent */
 	bool again;		/* its pipe sent something again meanwhile */
+	bool datagrams;		/* pass on the path */
 };
 
 /* What some messages of a round told: sums, and the least round trip. */
@@ -72,7 +74,8 @@ struct aggregate {
 	size_t limit;		/* or AGGREGATE_NONE */
 	double lambda;
 	double rate;		/* bytes a second, of the last round */
-	uint64_t rounds, yields, refusals;	/* ever */
+	uint64_t rounds, yields, waits;	/* ever */
+	bool datagrams;		/* pass on the path, and wait in its queue */
 	size_t mss;
 
 	/* how the limit is let out: at a pace after idle, else by a ramp */
@@ -88,10 +91,17 @@ struct aggregate {
 
 	/* what is known of the path */
 	double base;		/* round trip without a queue, ns, or UNSEEN */
+	bool guessed;		/* by the start; no experiment has looked since */
 	int64_t period_at;	/* when it was last looked at with less held, */
 	double seen;		/* and the least round trip since then */
 	double best;		/* highest rate, until one is found to be wrong */
 	double noise;		/* round trip: what changes it besides us */
+
+	/* the path may be silent for a while */
+	int64_t heard_at;	/* the last acknowledgement; 0: none came */
+	double heard_rtt;	/* and its round trip */
+	int64_t silent_to;	/* what was sent before tells nothing */
+	int64_t repaired_at;	/* before */
 
 	/* the round, and the one before (held: 0 when it does not compare) */
 	int64_t round_at, counted_at;
@@ -114,6 +124,8 @@ struct aggregate {
 
 	/* FREE: by how much round trips differ without a queue */
 	double spread;
+	/* and the bytes of a run of several segments that told the base, if it met no other */
+	double alone;
 
 	/* FREE: what is delivered since there is a queue */
 	unsigned int queued;	/* messages in a row that met a long one, */
@@ -130,6 +142,13 @@ void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
 
 /* What may be written now, while the pipes hold @held; 0: wait. */
 size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now);
+
+/*
+ * Datagrams pass, and segments are so far apart that a datagram notices each that it waits for. Then
+ * nothing goes beyond the limit but datagrams: a message has as many bytes as there is room for, and
+ * waits for room of half a segment at least.
+ */
+bool aggregate_is_exact(const struct aggregate *a);
 
 /* The least of the round trips that each pipe saw, and their mean: at first, of
  * their handshakes. 0: one has not seen any. */

@@ -36,7 +36,7 @@ bool delay_joins(struct aggregate *a, const struct aggregate *first,
 		 int64_t now);
 
 /* There is nothing on the path: an experiment that was under way tells nothing. */
-void delay_rests(struct aggregate *a, int64_t now);
+void delay_idles(struct aggregate *a, int64_t now);
 void delay_acked(struct aggregate *a, const struct aggregate_ack *ack);
 
 #endif

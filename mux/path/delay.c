@@ -5,15 +5,19 @@
  */
 #include <string.h>
 
+#include "../pipe/owed.h"
 #include "delay_inside.h"
 
 /*
  * So much queue is wished for: the time in which a process gets to run again,
  * or so many segments, as a receiver acknowledges two at once; and what changes
- * the round trip anyhow, or that would be taken for a queue.
+ * the round trip anyhow, or that would be taken for a queue. Where datagrams pass
+ * and segments are far apart each of these is acknowledged (pipe/owed.h), and
+ * the one that is being sent is enough.
  */
 #define SLACK (4.0 * NS_PER_MS)
 #define SLACK_SEGMENTS 3
+#define SLACK_DATAGRAMS 1
 #define SLACK_NOISE 1.25
 #define SLACK_MAX (40.0 * NS_PER_MS)
 
@@ -23,6 +27,13 @@
  * those of so long, too.
  */
 #define ROUND_MIN (10.0 * NS_PER_MS)
+
+/*
+ * Nothing was acknowledged for so long, and for so many round trips: the path was silent, or TCP
+ * waited for its timer. A receiver alone delays an acknowledgement by up to 40 ms.
+ */
+#define SILENCE (100.0 * NS_PER_MS)
+#define SILENCE_TRIPS 2
 
 /* A queue that is there for so long, and for eight round trips, will stay. */
 #define STANDS NS_PER_SEC
@@ -34,12 +45,29 @@
 /* Moving means take so much of what is new. */
 #define PART (1.0 / 8)
 
+static double segment_takes(const struct aggregate *a)
+{
+	return (double)a->mss / a->best * 1e9;
+}
+
+bool aggregate_is_exact(const struct aggregate *a)
+{
+	return a->datagrams && a->mode == AGGREGATE_DELAY && a->best > 0 &&
+	       segment_takes(a) >= OWED_FAR_APART;
+}
+
+static double segments_take(const struct aggregate *a)
+{
+	return segment_takes(a) *
+		(aggregate_is_exact(a) ? SLACK_DATAGRAMS : SLACK_SEGMENTS);
+}
+
 double delay_slack(const struct aggregate *a)
 {
 	double ns = larger(SLACK, SLACK_NOISE * a->noise);
 
 	if (a->best > 0)
-		ns = larger(ns, SLACK_SEGMENTS * (double)a->mss / a->best * 1e9);
+		ns = larger(ns, segments_take(a));
 	return smaller(ns, SLACK_MAX);
 }
 
@@ -76,20 +104,25 @@ void delay_bind(struct aggregate *a, double bytes, int64_t now)
 
 /* --- BOUND: what a round changes --- */
 
-/* The limit so that the least round trip becomes what is wished for. */
+/*
+ * The limit so that the least round trip becomes what is wished for. One of few messages may be lucky,
+ * and the limit that grows for it is segments more than a datagram can wait for: beside those
+ * the path is empty when it was on average.
+ */
 static void follow(struct aggregate *a, const struct aggregate_round *r,
 		   int64_t now)
 {
 	double slack = delay_slack(a), wish = delay_wish(a);
 	double old = a->limit == AGGREGATE_NONE ? r->held : (double)a->limit;
 	double bytes = r->held * wish / r->least;
-	bool empty = r->limited && r->least < a->base + slack / 2;
+	double least = aggregate_is_exact(a) ? r->rtt : r->least;
+	bool empty = r->limited && least < a->base + slack / 2;
 
 	if (r->least > wish) {
 		a->growth = 1;
 		/*
-		 * Once, and a little, may be chance; and the burst that ends a
-		 * rest is a queue for a moment, but of less than the limit.
+		 * Once, and a little, may be chance; and the burst behind an
+		 * idle time is a queue for a moment, but of less than the limit.
 		 */
 		if ((r->limited || !a->before.limited) && bytes < old &&
 		    (r->least > wish + 2 * slack || a->before.least > wish))
@@ -200,6 +233,14 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 
 /* --- FREE: until a queue is seen --- */
 
+static void no_queue_yet(struct aggregate *a)
+{
+	a->train_at = 0;
+	a->best = 0;
+	a->queued = 0;
+	a->queued_at = 0;
+}
+
 static void begin_train(struct aggregate *a, const struct aggregate_ack *ack)
 {
 	a->train_at = ack->counted_at;
@@ -225,6 +266,19 @@ static void mind_least(struct aggregate *a, const struct aggregate_ack *ack,
 }
 
 /*
+ * What tells the base may be the first run on an empty path. Of several segments the last waits for
+ * the others, for as long as they take at the rate, which is known later.
+ */
+static void mind_first(struct aggregate *a, const struct aggregate_ack *ack,
+		       double rtt)
+{
+	if (rtt >= a->base)
+		return;
+	a->alone = ack->len == ack->held && ack->len > ack->mss ?
+		(double)ack->len : 0;
+}
+
+/*
  * A queue that cannot be what we held was there before us, or the path, of which @known is the
  * least, has become longer: to hold less would help against neither. A machine that stands still
  * just then is taken for it, too, until the first experiment.
@@ -242,6 +296,8 @@ static void start_ends(struct aggregate *a, int64_t now)
 	double known = a->expected > 0 ?
 		smaller(a->base, (double)a->expected) : a->base;
 
+	a->base = larger(a->base - a->alone * 1e9 / a->best, known);
+	a->guessed = true;
 	a->rate = a->best;
 	a->noise = a->spread;
 	if (was_there_before(a, known)) {
@@ -270,16 +326,14 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 	double took = (double)(ack->counted_at - a->train_at);
 	double bytes = delivered_since(ack, a->train), queue, seen;
 
+	mind_first(a, ack, rtt);
 	mind_base(a, rtt);
 	queue = rtt - a->base;
 	mind_least(a, ack, rtt);
 	if (2 * ack->held > a->limit)
 		aggregate_set_limit(a, 2 * (double)ack->held, a->ramp_at);
 	if (queue < SLACK / 4) {
-		a->train_at = 0;
-		a->best = 0;
-		a->queued = 0;
-		a->queued_at = 0;
+		no_queue_yet(a);
 		return;
 	}
 	if (!a->train_at) {
@@ -352,6 +406,64 @@ static void end_idle(struct aggregate *a, const struct aggregate_ack *ack)
 	a->after_idle = false;
 }
 
+/*
+ * The first of them would wait for rounds until the queue is as short as they need it. What is held
+ * then counts acknowledgements that the other end delays, as it does no more beside datagrams: what
+ * the rate needs does not. A round trip later both are as they will be.
+ */
+static void mind_datagrams(struct aggregate *a, bool pass, int64_t now)
+{
+	bool begin = pass && !a->datagrams;
+	double wish = delay_wish(a), part;
+
+	a->datagrams = pass;
+	part = delay_wish(a) / wish;
+	if (!begin || a->state != AGGREGATE_BOUND || a->probe || part >= 1)
+		return;
+	delay_bind(a, smaller((double)a->limit * part,
+			      a->rate * delay_wish(a) / 1e9), now);
+	delay_begin_round(a, now + (int64_t)a->base);
+}
+
+/* Since the last acknowledgement, or since it was sent, should that have been later. */
+static int64_t silent_for(const struct aggregate *a,
+			  const struct aggregate_ack *ack)
+{
+	int64_t from = ack->sent_at > a->heard_at ? ack->sent_at : a->heard_at;
+	double least = SILENCE_TRIPS * larger(a->base, a->heard_rtt);
+	int64_t lasted = ack->acked_at - from;
+
+	if (!a->heard_at || !ack->again ||
+	    (double)lasted < larger(SILENCE, least))
+		return 0;
+	return lasted;
+}
+
+/*
+ * What was sent before a silence has ended tells when that ended, and how fast TCP repairs:
+ * neither how long the path is, nor its rate. So what is heard of begins anew with what is sent
+ * from then on, or when as much time has passed once more: a slow path in its start is taken for a
+ * silent one, until round trips are as long as its acknowledgements are far apart. Returns whether the
+ * acknowledgement is of before.
+ */
+static bool tells_of_silence(struct aggregate *a,
+			     const struct aggregate_ack *ack, double rtt)
+{
+	int64_t lasted = silent_for(a, ack);
+
+	if (lasted) {
+		a->silent_to = ack->acked_at;
+		a->repaired_at = ack->acked_at + lasted;
+		delay_begin_round(a, ack->acked_at);
+		if (a->state == AGGREGATE_FREE)
+			no_queue_yet(a);
+	}
+	if (ack->acked_at > a->heard_at)
+		a->heard_at = ack->acked_at;
+	a->heard_rtt = rtt;
+	return ack->sent_at < a->silent_to && ack->acked_at < a->repaired_at;
+}
+
 void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 {
 	double rtt = (double)(ack->acked_at - ack->left_at), since;
@@ -360,7 +472,10 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (!is_possible(ack, rtt))
 		return;
 	a->mss = ack->mss;
+	mind_datagrams(a, ack->datagrams, now);
 	end_idle(a, ack);
+	if (tells_of_silence(a, ack, rtt))
+		return;
 	if (a->state == AGGREGATE_FREE) {
 		start(a, ack, rtt);
 		return;

@@ -90,18 +90,26 @@ void delay_alone_again(struct aggregate *a, double bytes, int64_t now)
 	delay_bind(a, bytes, now);
 }
 
+/* The limit from before the experiment, which followed @wish. A long queue would wait for rounds. */
+static double back_to(const struct aggregate *a, double wish)
+{
+	return (double)a->probe_from *
+		(aggregate_is_exact(a) ? delay_wish(a) / wish : 1);
+}
+
 static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 		      int64_t now)
 {
-	double slack = delay_slack(a), least = r->least;
+	double slack = delay_slack(a), least = r->least, wish = delay_wish(a);
 
+	a->guessed = false;
 	if (a->state == AGGREGATE_BOUND && least < a->base - 2 * slack) {
 		/* The path is shorter than was known: and again. */
 		aggregate_set_limit(a, r->held * (least + slack) / least, now);
 	} else if (a->state == AGGREGATE_BOUND) {
 		/* A little shorter: what is beyond luck is believed. */
 		a->base = smaller(a->base, least + slack / 2);
-		aggregate_set_limit(a, (double)a->probe_from, now);
+		aggregate_set_limit(a, back_to(a, wish), now);
 		renew(a, least, now);
 	} else if (r->limited && r->held < a->before.held &&
 		   (least <= delay_wish(a) || our_share(a, r) > SHARE)) {
@@ -184,6 +192,12 @@ static double more(const struct aggregate *a, const struct aggregate_round *r)
 		      2 * (double)a->mss / r->held);
 }
 
+/* The start took single messages' word for the base. To wish for one segment it takes more. */
+static bool is_uncertain(const struct aggregate *a)
+{
+	return a->guessed && aggregate_is_exact(a);
+}
+
 /* To what part less has to be held. */
 static double less(const struct aggregate *a, const struct aggregate_round *r)
 {
@@ -248,7 +262,7 @@ bool delay_probe_begins(struct aggregate *a, const struct aggregate_round *r,
 	if (r->least <= a->base + slack / 2)
 		alone(a);
 	/* First, as who has the base wrong suspects others all the time. */
-	if (now - a->period_at > PERIOD)
+	if (now - a->period_at > PERIOD || is_uncertain(a))
 		return probe(a, PROBE_LESS, r, less(a, r), now);
 	return is_suspicious(a, r, now) && is_clear(a, r) &&
 		probe(a, PROBE_MORE, r, 1 + more(a, r), now);
@@ -266,7 +280,7 @@ void delay_probe_ends(struct aggregate *a, const struct aggregate_round *r,
 	a->before.rate = r->rate;
 }
 
-void delay_rests(struct aggregate *a, int64_t now)
+void delay_idles(struct aggregate *a, int64_t now)
 {
 	if (!a->probe)
 		return;

@@ -6,6 +6,7 @@
 void path_add(struct path *path, struct pipe *p)
 {
 	p->path = path;
+	p->passing = &path->passing;
 	path->pipes[path->npipes++] = p;
 }
 
@@ -16,6 +17,7 @@ void path_remove(struct path *path, struct pipe *p)
 	while (path->pipes[i] != p)
 		i++;
 	p->path = NULL;
+	p->passing = NULL;
 	path->delivered_before += pipe_arrived(p);
 	path->npipes--;
 	for (; i < path->npipes; i++)
@@ -224,10 +226,11 @@ void path_acked(struct path *path, const struct pipe *p,
 	struct aggregate_ack ack = {
 		.sent_at = what->sent_at, .left_at = what->left_at,
 		.acked_at = at,
-		.held = what->held,
+		.held = what->held, .len = what->len,
 		.mss = p->info.mss, .more = more,
 		.least = least_round_trip(path),
 		.again = what->behind || p->info.retransmits != what->again,
+		.datagrams = passing_datagrams(&path->passing, now),
 	};
 
 	if (what->schedule || path->aggregate.state != AGGREGATE_BOUND)

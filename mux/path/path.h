@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../pipe/owed.h"
 #include "../settings/limits.h"
 #include "aggregate.h"
 #include "losses.h"
@@ -35,6 +36,7 @@ struct path {
 	uint64_t written;	/* bytes given to its pipes, */
 	uint64_t reinjected;	/* and of them, copies of what may still arrive by another pipe */
 	bool twin_last;		/* the last that was to go on it was a twin, ahead of what is new */
+	struct passing passing;
 	int64_t came_at;	/* a connection's bytes came on it, the last time; 0: never */
 	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;

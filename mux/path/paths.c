@@ -81,7 +81,7 @@ static bool lives(const struct path *path)
 	return i < path->npipes;
 }
 
-bool paths_rests(const struct paths *paths, const struct path *path)
+bool paths_stands_by(const struct paths *paths, const struct path *path)
 {
 	unsigned int i;
 
@@ -100,7 +100,7 @@ bool paths_works(const struct paths *paths, const struct path *path)
 {
 	unsigned int i = 0;
 
-	if (paths_rests(paths, path))
+	if (paths_stands_by(paths, path))
 		return false;
 	while (i < path->npipes &&
 	       (path->pipes[i]->relieved || path->pipes[i]->doubtful ||
@@ -129,7 +129,7 @@ int64_t paths_farthest(const struct paths *paths)
 	for (i = 0; i < paths->npaths; i++) {
 		const struct path *path = &paths->path[i];
 
-		if (path->npipes && !paths_rests(paths, path) &&
+		if (path->npipes && !paths_stands_by(paths, path) &&
 		    path_trip_ms(path) > farthest)
 			farthest = path_trip_ms(path);
 	}

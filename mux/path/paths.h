@@ -48,7 +48,7 @@ bool paths_are_spread(struct paths *paths, int64_t now);
 int64_t paths_round_trip(const struct paths *paths);
 
 /*
- * The round trip, queues included, of the farthest path that does not rest, by its quickest
+ * The round trip, queues included, of the farthest path that is not on standby, by its quickest
  * pipe: what all paths have under way came within that. 0: there is no pipe.
  */
 int64_t paths_farthest(const struct paths *paths);
@@ -60,7 +60,7 @@ bool paths_is_nearer(const struct pipe *p, const struct pipe *other);
  * Shall @path carry nothing new? Not if it is off; nor if it is a backup, while one that
  * is none has a pipe that looks alive.
  */
-bool paths_rests(const struct paths *paths, const struct path *path);
+bool paths_stands_by(const struct paths *paths, const struct path *path);
 
 /* Has @path a pipe that may carry something new, and of which nothing is overdue? */
 bool paths_works(const struct paths *paths, const struct path *path);

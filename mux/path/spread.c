@@ -4,13 +4,13 @@
 #include "../pipe/pipe.h"
 #include "../settings/limits.h"
 
-/* So far apart may pipes be, a quarter of what the receiver may hold, */
+/* So far apart may pipes be, a quarter of what the receiver may buffer, */
 enum { SPREAD_MAX = REORDER_MAX_SESSION / 4 };
 
 /* and so long do the others wait for the last one; */
 #define WAIT_MAX (250 * NS_PER_MS)
 
-/* but as long as it takes where the receiver could soon hold no more. */
+/* but as long as it takes where the receiver could soon buffer no more. */
 enum { SPREAD_END = REORDER_MAX_SESSION / 4 * 3 };
 
 enum { MARK_STEP = REORDER_MAX_SESSION / PIPE_MARKS };

@@ -6,7 +6,7 @@
  * run at a gigabyte a second would fill the receiver's reorder queue to its
  * limit. So the others wait for it a little, once. A pipe that is really
  * blocked is passed over then, until the receiver would have to reset what it
- * cannot hold. Decision 0006 tells more.
+ * cannot buffer. Decision 0006 tells more.
  *
  * No sockets, no clock: reads struct pipe's figures, keeps its marks.
  */

@@ -4,7 +4,7 @@
  * bytes in flight, so for each 10 KB of these there is a mean of its own; what a sample differs from
  * its mean goes into the deviation. Both are exponentially weighted, a quarter for the newest.
  *
- * What comes back takes half of the least round trip, so a sample is the rest of one.
+ * What comes back takes half of the least round trip, so a sample is what is left of one.
  *
  * No sockets, no clock.
  */

@@ -27,7 +27,8 @@ struct ack_asked {
 	bool schedule;		/* tell when it left for the network, too */
 	int64_t sent_at;	/* loop_clock() */
 	int64_t left_at;	/* the same, or later where that was told */
-	size_t held;		/* noted by whoever asked */
+	size_t held;		/* noted by whoever asked, */
+	size_t len;		/* and of these, the bytes of what was asked for */
 	size_t in_flight;	/* as acks_met() has it; 0: nobody said so */
 	uint32_t again;		/* segments that were sent again before */
 	bool behind;		/* something that had been lost */

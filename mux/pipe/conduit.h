@@ -29,7 +29,7 @@ enum { LAYER_PORTION = 64 * 1024 };
 
 struct layer_ops {
 	/*
-	 * The handshake, as far as what came allows. 0: it is over; -EAGAIN:
+	 * The handshake, as far as what came allows. 0: it is done; -EAGAIN:
 	 * more has to come; any other: it failed, and why() says how; -ENOMEM:
 	 * which is not the other end's fault. There may be something to write in
 	 * each case.
@@ -58,7 +58,7 @@ struct layer_ops {
 struct layer {
 	const struct layer_ops *ops;
 	int fd;			/* not its own */
-	const char *name;	/* whose key it is, when the handshake is over */
+	const char *name;	/* whose key it is, when the handshake is done */
 	const char *tried;	/* the same while it goes on; NULL: not known yet */
 	size_t overhead;	/* of a record, in bytes */
 	size_t record;		/* the most that one has, without it */
@@ -66,7 +66,7 @@ struct layer {
 	const uint8_t *out;	/* records that are to be written */
 	size_t out_len;
 	/* More may be read although the socket has nothing, so many bytes. */
-	size_t held;
+	size_t pending;
 };
 
 /* Where a thread has its layers from. */
@@ -81,7 +81,7 @@ struct layers {
 	void (*put_beside)(struct layers *layers);
 	/* Handshakes to come take these, which stay the caller's. */
 	void (*take)(struct layers *layers, const struct keys *keys);
-	/* What one takes of memory at most before its handshake is over. */
+	/* What one takes of memory at most before its handshake is done. */
 	size_t memory_shaking;
 };
 
@@ -110,7 +110,7 @@ void conduit_move(struct conduit c, struct layers *layers);
 int conduit_shake(struct conduit c);
 /* As recv(). */
 ssize_t conduit_read(struct conduit c, void *buf, size_t len);
-/* Writes all of @buf to a socket that is fresh and takes it. False: it does not. */
+/* Writes all of @buf to a socket that was just made. False: it does not take it. */
 bool conduit_say(struct conduit c, const void *buf, size_t len);
 /* No more from this end. */
 void conduit_shut(struct conduit c);

@@ -3,8 +3,6 @@
 #include "pipe.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "../base/sock.h"
+#include "owed.h"
 #include "transport.h"
 
 /* The allowance: what the pipe sends in this time, in these bounds. */
@@ -19,8 +18,6 @@
 enum {
 	ALLOWANCE_SEGMENTS = 2,	/* one on its way out, one behind it */
 	ALLOWANCE_MAX = 512 * 1024,
-	FAST_ALLOWANCE = 32 * 1024, /* from here on messages are full-sized */
-	PAYLOAD_MIN = 512,
 	BREACH_LEN = 160,
 	GATHERED_RUNS = 16,	/* of which each may be a whole one's memory */
 };
@@ -52,26 +49,26 @@ void pipe_look_closely(struct pipe *p, int64_t now)
 	set_allowance(p);
 }
 
-void pipe_rests(struct pipe *p, bool told)
+void pipe_idles(struct pipe *p, bool told)
 {
-	p->rest.bytes = p->tx_bytes;
-	p->rest.told = told;
+	p->idle.bytes = p->tx_bytes;
+	p->idle.told = told;
 }
 
 /*
  * What the kernel says of a socket changes by what is sent and by what is acknowledged. So
- * of one at rest its queues are known, and once it was asked behind that, all else is, too.
+ * of an idle one its queues are known, and once it was asked behind that, all else is, too.
  */
 void pipe_look(struct pipe *p, int64_t now)
 {
-	bool rests = p->rest.bytes == p->tx_bytes;
+	bool idle = p->idle.bytes == p->tx_bytes;
 
-	if (rests && p->rest.told)
+	if (idle && p->idle.told)
 		return;
 	if (now - p->looked_at >= (p->info.astray ? ASTRAY_INTERVAL :
 				   LOOK_INTERVAL))
 		pipe_look_closely(p, now);
-	else if (!rests)
+	else if (!idle)
 		p->carrier->look_at_queues(p);
 }
 
@@ -104,9 +101,9 @@ static void look_again(struct timer *t)
 /* As the loop does for what lies in the socket: says it as long as it is so. */
 static void tell_unpolled(struct pipe *p)
 {
-	bool held = p->layer && p->layer->held && !p->paused;
+	bool pending = p->layer && p->layer->pending && !p->paused;
 
-	if (p->watch.fd >= 0 && (held || p->over))
+	if (p->watch.fd >= 0 && (pending || p->end_error))
 		loop_after(p->loop, &p->unpolled);
 }
 
@@ -152,7 +149,7 @@ static size_t room_late(struct pipe *p)
  */
 static size_t room_early(const struct pipe *p)
 {
-	bool fast = p->allowance >= FAST_ALLOWANCE;
+	bool fast = p->allowance >= PIPE_FAST;
 	size_t room = pipe_is_blocked(p) || !fast ? 0 : p->info.space;
 
 	if (fast && p->queued < p->settings->app_buffer)
@@ -175,29 +172,13 @@ size_t pipe_room(struct pipe *p)
 	return room < RUN_LARGE ? room : RUN_LARGE;
 }
 
-size_t pipe_payload(const struct pipe *p)
-{
-	size_t mss = p->info.mss;
-
-	if (p->layer && mss > p->layer->overhead)
-		mss -= p->layer->overhead;
-	/* What is lost of SCTP is a chunk: a message shall be no more than that. */
-	if (p->transport != TRANSPORT_SCTP &&
-	    (!p->settings->late || p->allowance >= FAST_ALLOWANCE))
-		return layer_piece(p->layer, WIRE_MESSAGE_MAX) - WIRE_HEADER;
-	if (mss < PAYLOAD_MIN + WIRE_HEADER)
-		return PAYLOAD_MIN;
-	if (mss > WIRE_MESSAGE_MAX)
-		return WIRE_PAYLOAD_MAX;
-	return mss - WIRE_HEADER;
-}
-
 void pipe_ask(struct pipe *p, size_t before, size_t len)
 {
 	pipe_flush(p);
 	p->asking = !p->queue && acks_can_ask(&p->acks);
 	p->asking_clear = pipe_is_clear(p);
 	p->asking_held = before + len;
+	p->asking_len = len;
 }
 
 /* The pipe is done with it. */
@@ -339,35 +320,6 @@ bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 	return p->ops->message(p, msg, offset);
 }
 
-/*
- * Less than a segment has nothing behind it that is on its way, and who sent it may be
- * waiting to see whether it was lost.
- */
-static bool came_alone(const struct pipe *p, size_t len)
-{
-	return len && len < p->info.mss && p->transport == TRANSPORT_TCP;
-}
-
-/*
- * Behind what the batch brought: whoever waits for it has it by then, and what was sent on the
- * pipe meanwhile took the acknowledgement along. Not for good: the kernel goes back to delaying as
- * soon as something is sent.
- */
-static void acknowledge(struct task *t)
-{
-	struct pipe *p = container_of(t, struct pipe, owed.task);
-	int on = 1;
-
-	if (p->owed.sent == p->tx_bytes)
-		setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
-}
-
-static void acknowledge_behind(struct pipe *p)
-{
-	p->owed.sent = p->tx_bytes;
-	loop_later(p->loop, &p->owed.task);
-}
-
 size_t pipe_read(struct pipe *p, size_t most)
 {
 	size_t got;
@@ -377,8 +329,7 @@ size_t pipe_read(struct pipe *p, size_t most)
 	got = p->carrier->read(p, most);
 	if (got)
 		p->heard_at = loop_now(p->loop);
-	if (p->prompt && p->watch.fd >= 0 && came_alone(p, got))
-		acknowledge_behind(p);
+	owed_came(p, got);
 	tell_unpolled(p);
 	return got;
 }
@@ -387,12 +338,13 @@ size_t pipe_unread(const struct pipe *p)
 {
 	if (p->watch.fd < 0)
 		return 0;
-	return sock_unread(p->fd) + (p->layer ? p->layer->held : 0);
+	return sock_unread(p->fd) + (p->layer ? p->layer->pending : 0);
 }
 
 bool pipe_head(const struct pipe *p, struct wire_head *head)
 {
-	return wire_head(p->partial, p->partial_len, head);
+	return wire_head_up_to(p->partial.bytes, p->partial.len,
+			       pipe_largest(p->shared), head);
 }
 
 /* Never to be read again: a dead socket would report itself for ever. */
@@ -428,13 +380,14 @@ void pipe_tear(struct pipe *p, const char *what, uint64_t offset)
 
 void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 {
+	size_t most = msg->id ? pipe_largest(p->shared) : (size_t)WIRE_MESSAGE_MAX;
 	char what[BREACH_LEN], detail[BREACH_LEN];
 
 	snprintf(what, sizeof(what), "a message of impossible length %u",
 		 msg->body_len);
-	snprintf(detail, sizeof(detail), "byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u)",
+	snprintf(detail, sizeof(detail), "byte %llu, %s: %u is neither 9 to %zu, SYN nor FIN (id %u, number %u)",
 		 (unsigned long long)offset, wire_error_field(WIRE_BAD_LENGTH),
-		 msg->body_len, msg->id, msg->number);
+		 msg->body_len, most, msg->id, msg->number);
 	pipe_forsake(p);
 	p->ops->broken(p, what, detail);
 }
@@ -513,9 +466,6 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 
 	if (!p)
 		return NULL;
-	p->partial = malloc(WIRE_MESSAGE_MAX);
-	if (!p->partial)
-		goto free_pipe;
 	p->shared = shared;
 	p->loop = shared->loop;
 	p->settings = shared->settings;
@@ -524,16 +474,16 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->fd = conduit.fd;
 	p->layer = conduit.layer;
 	loop_task_init(&p->unpolled, read_unpolled);
-	loop_task_init(&p->owed.task, acknowledge);
+	owed_init(p);
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
 	list_init(&p->lost);
 	list_init(&p->gathering);
 	p->info.mss = 536;	/* until the kernel says better */
-	p->rest.bytes = UINT64_MAX;	/* a greeting may be under way */
+	p->idle.bytes = UINT64_MAX;	/* a greeting may be under way */
 	p->look_again.fire = look_again;
 	if (open_carrier(p) < 0)
-		goto free_partial;
+		goto free_pipe;
 	if (loop_watch(p->loop, &p->watch, p->fd, EPOLLIN) < 0)
 		goto close_carrier;
 	p->rx_small = true;	/* until it brings large ones */
@@ -544,8 +494,6 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 
 close_carrier:
 	p->carrier->close(p);
-free_partial:
-	free(p->partial);
 free_pipe:
 	free(p);
 	return NULL;
@@ -573,7 +521,7 @@ void pipe_free(struct pipe *p)
 	conduit_close((struct conduit){ p->fd, p->layer });
 	pipe_drop_queue(p);
 	list_del(&p->lost);
-	free(p->partial);
+	partial_fini(&p->partial);
 	free(p);
 }
 

@@ -28,6 +28,7 @@
 #include "carrier.h"
 #include "conduit.h"
 #include "gathering.h"
+#include "partial.h"
 
 struct path;
 struct pipe;
@@ -78,7 +79,7 @@ struct pipe_info {		/* as the kernel says */
 	size_t unsent, in_flight;
 	size_t astray;		/* not acknowledged, yet not under way */
 	size_t stuck;		/* unsent, though nothing is in flight */
-	size_t unfilled;	/* what segments in flight could have held more: windows count segments */
+	size_t unfilled;	/* what segments in flight could carry more: windows count segments */
 	size_t space;		/* early: bytes that its socket takes, about */
 };
 
@@ -94,10 +95,20 @@ struct pipe_shared {
 	 * moves the mark behind its own. Who needs them no longer sets it to 0.
 	 */
 	size_t scratch_used;
+	bool large;		/* data of a connection may make messages of WIRE_LARGE_MAX */
 	struct gathering gathering;
 };
 
-enum { PIPE_MARKS = 64 };
+/* The largest message that may come on its pipes, or go. */
+static inline size_t pipe_largest(const struct pipe_shared *shared)
+{
+	return shared->large ? WIRE_LARGE_MAX : WIRE_MESSAGE_MAX;
+}
+
+enum {
+	PIPE_MARKS = 64,
+	PIPE_FAST = 32 * 1024,	/* an allowance: from here on messages are full-sized */
+};
 
 struct pipe {
 	const struct pipe_ops *ops;
@@ -115,19 +126,18 @@ struct pipe {
 	unsigned int sealed;
 	size_t sealed_len;
 	/*
-	 * SCTP: why it is over, as a write was told or a look has found; 0: not known. The kernel
+	 * SCTP: why it has ended, as a write was told or a look has found; 0: not known. The kernel
 	 * tells whoever asks first, and it is for reading to say, behind what came before. Poll may
 	 * say nothing of it.
 	 */
-	int over;
-	struct task unpolled;	/* the layer holds what can be read, or it is over */
+	int end_error;
+	struct task unpolled;	/* the layer has what can be read, or it has ended */
 	struct path *path;	/* that it is on */
 	unsigned int index;	/* in its session */
 	uint32_t serial;	/* there, too: no two pipes have the same */
 	struct list lost;	/* the owner's, of those to be freed */
 
-	uint8_t *partial;	/* a message whose rest is to come */
-	size_t partial_len;
+	struct partial partial;	/* a message of which more is to come */
 	uint32_t ppid;		/* SCTP: that of the message that came last */
 	bool paused;
 
@@ -143,8 +153,10 @@ struct pipe {
 	bool asking;		/* the next run shall report its end */
 	bool asking_clear;	/* nothing is in front of it */
 	size_t asking_held;	/* by all pipes, it included */
+	size_t asking_len;	/* by it alone */
 
 	bool prompt;		/* TCP: what comes alone is acknowledged in the same batch */
+	struct passing *passing;	/* on its path, or NULL */
 	struct {
 		struct task task;
 		uint64_t sent;	/* tx_bytes as it came: what is sent behind it acknowledges it */
@@ -160,7 +172,7 @@ struct pipe {
 	struct {
 		uint64_t bytes;	/* tx_bytes, all of which a look saw acknowledged */
 		bool told;	/* info is as of then */
-	} rest;
+	} idle;
 	int64_t waiting_since;	/* seen with bytes to be acknowledged */
 	struct pipe_info info;
 
@@ -208,7 +220,7 @@ void pipe_ask(struct pipe *p, size_t before, size_t len);
 
 /*
  * Bytes that it holds: waiting for the socket, unsent, in flight. What was stuck behind a closed
- * window when it was looked, and the queue that waits for the socket behind those bytes, hold up
+ * window when it was looked, and the queue that waits for the socket behind those bytes, delay
  * this pipe, and shall no other.
  */
 static inline size_t pipe_held(const struct pipe *p)
@@ -279,7 +291,7 @@ static inline bool pipe_is_clear(const struct pipe *p)
 
 /*
  * Write @run or queue what is left of it; the run is the pipe's from here, until it
- * is written if it is kept. While the pipes gather, small runs are held back and written
+ * is written if it is kept. While the pipes gather, small runs are gathered and written
  * together: when they are a segment, when something larger follows, or by pipe_flush().
  */
 void pipe_send(struct pipe *p, struct run *run);
@@ -354,7 +366,7 @@ static inline void pipe_wrote(struct pipe *p, struct run *run, size_t bytes)
  * For carriers. All that was written to the socket is acknowledged. @told: so it was
  * when all that info has was asked for.
  */
-void pipe_rests(struct pipe *p, bool told);
+void pipe_idles(struct pipe *p, bool told);
 
 /* For carriers. One message came; false: stop reading. */
 bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset);

@@ -50,9 +50,9 @@ struct sctp_sent {
 	uint32_t end[SENT];	/* bytes until behind chunk i */
 };
 
-static void set(int fd, int name, const void *value, socklen_t len)
+static int set(int fd, int name, const void *value, socklen_t len)
 {
-	setsockopt(fd, SOL_SCTP, name, value, len);
+	return setsockopt(fd, SOL_SCTP, name, value, len) < 0 ? -errno : 0;
 }
 
 void sctp_prepare(int fd)
@@ -190,7 +190,7 @@ static void look_sctp(struct pipe *p)
 	info->segments = stats.sas_ouodchunks + stats.sas_oodchunks +
 		stats.sas_rtxchunks;
 	if (!info->unsent && !info->in_flight && is_empty(p))
-		pipe_rests(p, true);
+		pipe_idles(p, true);
 }
 
 /* To a socket that was accepted while its association ended nobody may ever say so. */
@@ -208,8 +208,8 @@ static bool is_unheard(struct pipe *p, int64_t now, int64_t limit)
 {
 	struct sctp_sent *s = p->sctp;
 
-	if (is_gone(p) && !p->over)
-		p->over = -ENOTCONN;
+	if (is_gone(p) && !p->end_error)
+		p->end_error = -ENOTCONN;
 	look_sctp(p);
 	if (!p->info.in_flight) {
 		p->waiting_since = 0;
@@ -286,7 +286,8 @@ static int write_messages(struct pipe *p, struct run *run)
 	while (at < run->len && n < RUN_MESSAGES) {
 		struct wire_msg msg;
 
-		len = wire_read(run->buf + at, run->len - at, &msg);
+		len = wire_read_up_to(run->buf + at, run->len - at,
+				      WIRE_LARGE_MAX, &msg);
 		letter[n].iov.iov_base = run->buf + at;
 		letter[n].iov.iov_len = (size_t)len;
 		letter[n].counted = run->count && wire_ext_counts(&msg);
@@ -317,8 +318,8 @@ static int write_sctp(struct pipe *p, struct run *run)
 
 		if (err && is_shortage(err))
 			return -EAGAIN;
-		if (err && !p->over)
-			p->over = err;
+		if (err && !p->end_error)
+			p->end_error = err;
 		if (err)
 			return err;
 	}
@@ -336,7 +337,7 @@ static bool take_letter(struct pipe *p, const uint8_t *buf, size_t len)
 	uint64_t offset = p->rx_bytes - len;
 	struct wire_msg msg;
 	char what[80];
-	int n = wire_read(buf, len, &msg);
+	int n = wire_read_up_to(buf, len, pipe_largest(p->shared), &msg);
 
 	if (n > 0 && (size_t)n == len)
 		return pipe_give(p, &msg, offset);
@@ -355,7 +356,7 @@ static bool take_letter(struct pipe *p, const uint8_t *buf, size_t len)
 }
 
 /* A notification, which only shut_sctp() asks for: has it closed? */
-static bool is_over(const uint8_t *buf, size_t len)
+static bool has_closed(const uint8_t *buf, size_t len)
 {
 	struct sctp_assoc_change change;
 
@@ -390,8 +391,8 @@ static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 		char buf[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
 		struct cmsghdr align;
 	} control;
-	size_t had = p->partial_len;
-	struct iovec iov = { buf + had, WIRE_MESSAGE_MAX + 1 - had };
+	size_t had = p->partial.len, most = pipe_largest(p->shared);
+	struct iovec iov = { buf + had, most + 1 - had };
 	struct msghdr mh = {
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = control.buf,
@@ -402,9 +403,9 @@ static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 
 	*used = 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-		if (!p->over)
+		if (!p->end_error)
 			return 0;
-		pipe_end(p, p->over);
+		pipe_end(p, p->end_error);
 		return -1;
 	}
 	if (n <= 0) {
@@ -412,30 +413,32 @@ static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 		return -1;
 	}
 	if (mh.msg_flags & MSG_NOTIFICATION) {
-		if (!is_over(buf + had, (size_t)n))
+		if (!has_closed(buf + had, (size_t)n))
 			return 1;
 		pipe_end(p, 0);
 		return -1;
 	}
-	memcpy(buf, p->partial, had);
+	partial_copy(&p->partial, buf);
 	p->rx_bytes += (uint64_t)n;
 	if (!had)
 		p->ppid = ppid_of(&mh);
-	if (len > WIRE_MESSAGE_MAX) {
+	if (len > most) {
 		pipe_tear(p, "more than any message has in one of SCTP's",
 			  p->rx_bytes - len);
 		return -1;
 	}
-	p->partial_len = mh.msg_flags & MSG_EOR ? 0 : len;
-	if (p->partial_len) {
-		memcpy(p->partial, buf, len);
-		return 1;
+	if (!partial_set(&p->partial, buf, mh.msg_flags & MSG_EOR ? 0 : len,
+			 most)) {
+		pipe_end(p, -ENOMEM);
+		return -1;
 	}
+	if (p->partial.len)
+		return 1;
 	*used = len;
 	return take_letter(p, buf, len) ? 1 : -1;
 }
 
-/* No order holds between what comes first and what is left: @most says little. */
+/* There is no order between what comes first and what is left: @most says little. */
 static size_t read_sctp(struct pipe *p, size_t most)
 {
 	struct pipe_shared *shared = p->shared;
@@ -446,7 +449,7 @@ static size_t read_sctp(struct pipe *p, size_t most)
 
 	for (i = 0; i < READS && more > 0; i++) {
 		if (shared->scratch_size - shared->scratch_used <=
-		    WIRE_MESSAGE_MAX)
+		    pipe_largest(shared))
 			break;
 		more = read_letter(p, shared->scratch + shared->scratch_used,
 				   &used);
@@ -457,11 +460,15 @@ static size_t read_sctp(struct pipe *p, size_t most)
 
 /* --- life --- */
 
+/* Without SCTP_RECVRCVINFO no message of the extension would have a count. */
 static int open_sctp(struct pipe *p)
 {
 	struct sctp_status status;
-	int on = 1;
+	int on = 1, err;
 
+	err = set(p->fd, SCTP_RECVRCVINFO, &on, sizeof(on));
+	if (err)
+		return err;
 	p->sctp = calloc(1, sizeof(*p->sctp));
 	if (!p->sctp)
 		return -ENOMEM;
@@ -469,7 +476,6 @@ static int open_sctp(struct pipe *p)
 	if (ask_status(p, &status) && status.sstat_outstrms)
 		p->sctp->streams = status.sstat_outstrms;
 	set(p->fd, SCTP_NODELAY, &on, sizeof(on));
-	set(p->fd, SCTP_RECVRCVINFO, &on, sizeof(on));
 	return 0;
 }
 

@@ -125,7 +125,7 @@ static void look_at_queues(struct pipe *p)
 
 	look_at_space(p);
 	if (!outstanding) {
-		pipe_rests(p, false);
+		pipe_idles(p, false);
 		p->info.unfilled = 0;
 	}
 	p->info.unsent = outstanding ? sock_unsent(p->fd) : 0;
@@ -187,7 +187,7 @@ static void look_tcp(struct pipe *p)
 	p->info.unsent = p->info.in_flight = p->info.stuck = 0;
 	p->info.unfilled = 0;
 	look_at_space(p);
-	pipe_rests(p, true);
+	pipe_idles(p, true);
 }
 
 /* --- MPTCP: the sum of its subflows --- */
@@ -256,7 +256,7 @@ static void look_mptcp(struct pipe *p)
 	}
 	look_at_queues(p);
 	if (all_acked && !pipe_outstanding(p))
-		pipe_rests(p, true);
+		pipe_idles(p, true);
 	if (waiting > p->info.in_flight)
 		waiting = p->info.in_flight;
 	p->info.in_flight -= waiting;
@@ -286,6 +286,7 @@ static void note_sent(struct pipe *p, size_t bytes, bool more)
 static ssize_t write_some(struct pipe *p, const void *buf, size_t len, bool more)
 {
 	struct ack_asked what = { .held = p->asking_held,
+				  .len = p->asking_len,
 				  .clean = p->asking_clear,
 				  .schedule = !p->asking_clear,
 				  .again = p->info.retransmits,
@@ -446,7 +447,7 @@ static int write_stream(struct pipe *p, struct run *run)
 	return 0;
 }
 
-/* Gives out the whole messages in @buf; keeps the rest. */
+/* Gives out the whole messages in @buf; keeps what is left. */
 static void give_messages(struct pipe *p, const uint8_t *buf, size_t len)
 {
 	uint64_t offset = p->rx_bytes - len;
@@ -454,7 +455,8 @@ static void give_messages(struct pipe *p, const uint8_t *buf, size_t len)
 	size_t at = 0;
 	int n;
 
-	while ((n = wire_read(buf + at, len - at, &msg)) > 0) {
+	while ((n = wire_read_up_to(buf + at, len - at, pipe_largest(p->shared),
+				    &msg)) > 0) {
 		if (!pipe_give(p, &msg, offset + at))
 			return;
 		at += (size_t)n;
@@ -463,9 +465,9 @@ static void give_messages(struct pipe *p, const uint8_t *buf, size_t len)
 		pipe_break(p, &msg, offset + at);
 		return;
 	}
-	p->partial_len = len - at;
-	if (p->partial_len)
-		memcpy(p->partial, buf + at, p->partial_len);
+	if (!partial_set(&p->partial, buf + at, len - at,
+			 pipe_largest(p->shared)))
+		pipe_end(p, -ENOMEM);
 }
 
 /*
@@ -475,10 +477,9 @@ static void give_messages(struct pipe *p, const uint8_t *buf, size_t len)
 static size_t read_stream(struct pipe *p, size_t most)
 {
 	uint8_t *buf = p->shared->scratch + p->shared->scratch_used;
-	size_t had = p->partial_len;
+	size_t had = partial_copy(&p->partial, buf);
 	ssize_t n;
 
-	memcpy(buf, p->partial, had);
 	n = conduit_read((struct conduit){ p->fd, p->layer }, buf + had, most);
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)

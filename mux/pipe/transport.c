@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../base/refuse.h"
+#include "../base/reject.h"
+#include "../base/sock.h"
 #include "sctp.h"
 
 #ifndef IPPROTO_MPTCP
@@ -68,8 +69,12 @@ int transport_set_try(const struct transport_set *set, char *why,
 		}
 		/* Of all it may lack, only MPTCP can be there and be off. */
 		if (t == TRANSPORT_MPTCP && fd == -ENOPROTOOPT)
-			return refuse(why, why_len, "mptcp: MPTCP is off here (sysctl net.mptcp.enabled)");
-		return refuse(why, why_len, "%s: this kernel has no %s (%s)",
+			return reject(why, why_len, "mptcp: MPTCP is off here (sysctl net.mptcp.enabled)");
+		if (sock_is_shortage(-fd))
+			return reject(why, why_len, "%s: whether this kernel has %s cannot be tried: %s",
+				      transport_name(t), transports[t].title,
+				      strerror(-fd));
+		return reject(why, why_len, "%s: this kernel has no %s (%s)",
 			      transport_name(t), transports[t].title,
 			      strerror(-fd));
 	}

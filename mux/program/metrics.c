@@ -76,7 +76,7 @@ static void put_answer(struct client *c, const char *status, const char *more,
 	c->answer = NULL;
 }
 
-static void refuse_with(struct client *c, const char *status, const char *more)
+static void answer_error(struct client *c, const char *status, const char *more)
 {
 	char body[64];
 	int len = snprintf(body, sizeof(body), "%s\n", status);
@@ -182,13 +182,13 @@ static void take_request(struct client *c)
 	c->request[strcspn(c->request, "\r\n")] = '\0';
 	target = target_of(c->request);
 	if (!target)
-		refuse_with(c, "400 Bad Request", "");
+		answer_error(c, "400 Bad Request", "");
 	else if (strcmp(c->request, "GET"))
-		refuse_with(c, "405 Method Not Allowed", "Allow: GET\r\n");
+		answer_error(c, "405 Method Not Allowed", "Allow: GET\r\n");
 	else if (stranger)
-		refuse_with(c, "403 Forbidden", "");
+		answer_error(c, "403 Forbidden", "");
 	else if (strcmp(target, "/metrics"))
-		refuse_with(c, "404 Not Found", "");
+		answer_error(c, "404 Not Found", "");
 	else
 		put_metrics(c);
 }
@@ -206,21 +206,21 @@ static bool read_request(struct client *c)
 	c->got += (size_t)n;
 	c->request[c->got] = '\0';
 	if (!begins_well(c) || strlen(c->request) < c->got)
-		refuse_with(c, "400 Bad Request", "");
+		answer_error(c, "400 Bad Request", "");
 	else if (is_whole(c->request))
 		take_request(c);
 	else if (c->got < sizeof(c->request) - 1)
 		return true;
 	else
-		refuse_with(c, "400 Bad Request", "");
+		answer_error(c, "400 Bad Request", "");
 	return c->answer;
 }
 
 /* Behind the answer: a close() with unread bytes would destroy it on its way. */
 static bool wait_for_end(struct client *c)
 {
-	char rest[DISCARD];
-	ssize_t n = recv(c->watch.fd, rest, sizeof(rest), 0);
+	char dropped[DISCARD];
+	ssize_t n = recv(c->watch.fd, dropped, sizeof(dropped), 0);
 
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }

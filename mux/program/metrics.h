@@ -3,7 +3,7 @@
  * Serves the figures of a proxy to Prometheus by HTTP: GET /metrics, one answer
  * a connection.
  *
- * Who asks can hold little: METRICS_CLIENTS connections, the oldest of which goes for
+ * Who asks can take little: METRICS_CLIENTS connections, the oldest of which goes for
  * a newcomer; a request of METRICS_REQUEST bytes; one answer; and METRICS_SECONDS for
  * all of it.
  */

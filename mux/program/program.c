@@ -76,7 +76,7 @@ static void hang_up(struct signals *s, const char *name)
 		 *changes.taken ? " with new " : "", changes.taken);
 }
 
-/* The rest of the table, as its reader makes room. Nobody else waits for that. */
+/* What is left of the table, as its reader makes room. Nobody else waits for that. */
 static void print_on(struct timer *t)
 {
 	struct program *p = container_of(t, struct program, print_timer);
@@ -151,9 +151,9 @@ static int open_stats(struct program *p, unsigned int pipes)
 /* Once an interval, if there is anything new. */
 static void tell_limits(struct program *p)
 {
-	uint64_t count[REFUSALS_KINDS];
+	uint64_t count[INCIDENTS_KINDS];
 
-	if (refusals_news(&p->engine.refusals, count))
+	if (incidents_news(&p->engine.incidents, count))
 		stats_limits(p->engine.stats, count);
 }
 
@@ -350,7 +350,7 @@ int program_run(struct program *p, const struct program_ops *ops,
 		return EXIT_IN_THE_WAY;
 	}
 	sock_raise_limit();
-	memory_keep(settings->max_held);
+	memory_keep(settings->max_memory);
 	if (engine_init(&p->engine, settings, &p->log)) {
 		log_error(&p->log, "cannot start: %s", strerror(errno));
 		return status;

@@ -70,7 +70,7 @@ struct program {
 	struct engine engine;
 	struct signals signals;
 	struct timer print_timer;	/* set while a table is being written */
-	struct timer limits_timer;	/* statistics of what was refused */
+	struct timer limits_timer;	/* statistics of incidents */
 	int64_t print_until;
 	struct notify notify;
 	struct metrics metrics;

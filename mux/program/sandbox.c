@@ -50,7 +50,7 @@ enum {
 
 enum {
 	OTHER_CALLS = 0x40000000,	/* x86_64: x32's, and below 0 */
-	SOCKET_TYPE = 0xf,		/* the rest are flags */
+	SOCKET_TYPE = 0xf,		/* the others are flags */
 	NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
 		     CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET,
 };

@@ -43,8 +43,16 @@ static size_t ends_a_pair(const struct pipe *p, size_t bytes, size_t payload)
 	       pipe_has_half_a_pair(p) ? bytes - payload : bytes;
 }
 
+/* @limit: what the path's limit leaves. It is exceeded by less than a message, or by nothing. */
+static size_t within(const struct pipe *p, size_t bytes, size_t limit)
+{
+	return aggregate_is_exact(&p->path->aggregate) ?
+		size_least(bytes, limit - WIRE_HEADER) : bytes;
+}
+
 static struct next send_on(const struct view *v, struct pipe *p,
-			   const struct sched_choice *choice, size_t room)
+			   const struct sched_choice *choice, size_t room,
+			   size_t limit)
 {
 	size_t payload = pipe_payload(p), bytes;
 
@@ -57,7 +65,7 @@ static struct next send_on(const struct view *v, struct pipe *p,
 		.conn = choice->conn,
 		.ahead = choice->ahead,
 		.payload = payload,
-		.bytes = ends_a_pair(p, bytes, payload),
+		.bytes = within(p, ends_a_pair(p, bytes, payload), limit),
 	};
 }
 
@@ -113,7 +121,8 @@ static struct next send_new(const struct view *v, const struct able *able,
 			    struct pipe *p, const struct sched_choice *choice)
 {
 	p = pipe_for(v, able, choice->conn, p);
-	return send_on(v, p, choice, room_on(v, able, p));
+	return send_on(v, p, choice, room_on(v, able, p),
+		       able->room[paths_number(v->paths, p)]);
 }
 
 /* The place of the pipe that is to be used, of those on @path. */

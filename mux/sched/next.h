@@ -20,7 +20,7 @@ struct paths;
 
 enum next_act {
 	NEXT_SEND,	/* new bytes of a connection */
-	NEXT_AGAIN,	/* a run whose pipe is over, or looks dead */
+	NEXT_AGAIN,	/* a run whose pipe has ended, or looks dead */
 	NEXT_TAIL,	/* a copy of another pipe's last messages, which are overdue */
 	NEXT_TWIN,	/* a copy of what another path carries, from the beginning */
 	NEXT_REPEAT,	/* a copy of what another pipe may still deliver: --reinject */
@@ -69,8 +69,8 @@ struct next {
 	enum next_act act;
 	struct pipe *pipe;
 	struct conn *conn;	/* NEXT_SEND, */
-	size_t bytes;		/* of payload at most, in whole messages; also
-				   NEXT_DATAGRAMS */
+	size_t bytes;		/* of payload at most, in whole messages unless
+				   aggregate_is_exact(); also NEXT_DATAGRAMS */
 	size_t payload;		/* of each */
 	bool ahead;		/* it goes ahead of those that take turns */
 	struct run *again;	/* NEXT_AGAIN */

@@ -5,7 +5,7 @@
  * be what a connection waits for at its end. Completion is the application's last byte, so
  * delays are one way.
  *
- * What remains is what the connection's socket holds: an application that has more than the
+ * What remains is what is in the connection's socket: an application that has more than the
  * network takes has written it. Where the socket is full nobody knows what waits behind it, and
  * every path is used. What others send before the last byte is the connections' policy to say: where
  * they take turns, as many bytes of each of them.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A part of each connection's bytes goes over the first path, the rest over the others.
+ * A part of each connection's bytes goes over the first path, all else over the others.
  *
  * The parts are of what was sent and what waits in the connection's socket, and each goes as
  * fast as its own paths allow. Where that socket is full nobody knows the whole: then the two

@@ -5,7 +5,7 @@
  * A connection is young until it was served YOUNG bytes, and as good as new
  * again when it had nothing to send for a round trip, for then it may answer
  * another question. The young go ahead of the others: those that were served
- * less than SMALL first, then the rest of them, in each class whoever came
+ * less than SMALL first, then the others, in each class whoever came
  * first. (By turns, the objects of a page would all be complete at the same
  * time, and nothing would be on its way until the next ones were asked for.)
  * All others are equals, and share by deficit round robin.

@@ -9,8 +9,8 @@
 enum { ROUND_MOST = 1 << 30 };
 
 /* The pipe number @serial if what ends at its byte @end is not acknowledged yet, or NULL. */
-static struct pipe *holder(const struct paths *paths, uint32_t serial,
-			   uint64_t end)
+static struct pipe *unacked_on(const struct paths *paths, uint32_t serial,
+			       uint64_t end)
 {
 	unsigned int i;
 
@@ -26,7 +26,7 @@ static struct pipe *holder(const struct paths *paths, uint32_t serial,
 
 static struct pipe *last_pipe(const struct paths *paths, const struct conn *c)
 {
-	return holder(paths, c->last_pipe, c->last_end);
+	return unacked_on(paths, c->last_pipe, c->last_end);
 }
 
 /* Neither in the round under way nor in the last whole one did it send a segment. */
@@ -34,7 +34,7 @@ static bool is_thin(const struct paths *paths, const struct conn *c, size_t mss)
 {
 	return c->in_round < mss &&
 	       (c->in_last_round < mss ||
-		!holder(paths, c->round_pipe, c->round_end));
+		!unacked_on(paths, c->round_pipe, c->round_end));
 }
 
 struct pipe *thin_pipe(const struct paths *paths, const struct conn *c,
@@ -50,12 +50,12 @@ struct pipe *thin_pipe(const struct paths *paths, const struct conn *c,
 void thin_sent(const struct paths *paths, struct conn *c, const struct pipe *p,
 	       size_t len)
 {
-	bool rests = !last_pipe(paths, c);
+	bool idle = !last_pipe(paths, c);
 
 	c->last_pipe = p->serial;
 	c->last_end = pipe_end_of(p, len);
-	if (rests || !holder(paths, c->round_pipe, c->round_end)) {
-		c->in_last_round = rests ? 0 : c->in_round;
+	if (idle || !unacked_on(paths, c->round_pipe, c->round_end)) {
+		c->in_last_round = idle ? 0 : c->in_round;
 		c->in_round = 0;
 		c->round_pipe = c->last_pipe;
 		c->round_end = c->last_end;

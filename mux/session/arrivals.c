@@ -18,7 +18,7 @@
 
 static bool listens(const struct conn *c)
 {
-	return c && !c->over && c->state != CONN_CLOSED;
+	return c && !c->ended && c->state != CONN_CLOSED;
 }
 
 /* --- what is due --- */
@@ -32,16 +32,16 @@ static enum use_kind kind_of(uint8_t type, const uint8_t *body)
 	return body[0] == WIRE_OPEN ? USE_OPEN : USE_SYNACK;
 }
 
-static void refuse(struct session *s, struct channel *ch, enum conn_end why,
-		   const char *what)
+static void reset(struct session *s, struct channel *ch, enum conn_end why,
+		  const char *what)
 {
 	if (!ch->conn || ch->conn->fin_pending == WIRE_REASON_RST)
 		return;
 	s->counts.protocol++;
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: connection %u was ended: %s",
 			 s->number, ch->id, what);
-	conn_refuse(ch->conn, why);
+	conn_reset(ch->conn, why);
 }
 
 /* Early bytes at who answers: they count until SYNACK is sent, as far as they are let in. */
@@ -60,18 +60,21 @@ static bool fits_early(struct channel *ch, size_t len)
 static void take_data(struct session *s, struct channel *ch, bool dropped,
 		      const uint8_t *body, size_t len)
 {
-	bool allowed = windows_spend(s, ch, len);
+	bool allowed;
 
+	/* Before they are spent: others' grants count what waits, and these wait nowhere yet. */
+	delivery_turn(s, ch->conn);
+	allowed = windows_spend(s, ch, len);
 	if (dropped)
 		return;
 	if (ch->conn && ch->conn->flow)
-		refuse(s, ch, CONN_END_PROTOCOL, "data on a flow of datagrams");
+		reset(s, ch, CONN_END_PROTOCOL, "data on a flow of datagrams");
 	else if (!body)
-		refuse(s, ch, CONN_END_LIMIT, "its bytes took too much memory out of order");
+		reset(s, ch, CONN_END_LIMIT, "its bytes took too much memory out of order");
 	else if (!fits_early(ch, len))
-		refuse(s, ch, CONN_END_LIMIT, "early data beyond the limit in all");
+		reset(s, ch, CONN_END_LIMIT, "early data beyond the limit in all");
 	else if (!allowed)
-		refuse(s, ch, CONN_END_PROTOCOL, "more bytes than its window allows");
+		reset(s, ch, CONN_END_PROTOCOL, "more bytes than its window allows");
 	else if (listens(ch->conn))
 		delivery_add(s, ch->conn, body, len);
 }
@@ -85,10 +88,10 @@ static void open_conn(struct session *s, struct conn *c,
 
 	if (open->protocol != WIRE_PROTOCOL_TCP ||
 	    open->to.kind == DESTINATION_NONE || !sound)
-		refuse(s, c->channel, CONN_END_PROTOCOL,
-		       "OPEN of a protocol or an address that is not known");
+		reset(s, c->channel, CONN_END_PROTOCOL,
+		      "OPEN of a protocol or an address that is not known");
 	else if (conn_set_destination(c, &open->to) < 0)
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 	else if (reverse)
 		reverse_open(s, c);
 	else
@@ -107,7 +110,7 @@ static bool takes_flow(struct session *s, struct conn *c)
 	if (s->ext->nflows < flows_most(s))
 		return inbound_takes(s, c);
 	session_turn_away(s, c);
-	if (session_refuses(s, REFUSAL_FLOWS))
+	if (session_notes(s, INCIDENT_FLOWS))
 		log_warn(s->engine->log, "session %u: connection %u and others were refused: it has %u flow%s of datagrams already",
 			 s->number, c->id, s->ext->nflows,
 			 plural(s->ext->nflows));
@@ -118,7 +121,7 @@ static void open_flow(struct session *s, struct conn *c,
 		      const struct wire_open *open)
 {
 	if (!flows_begin(s, c) || conn_set_destination(c, &open->to) < 0)
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 	else
 		s->role->open_flow(s, c);
 }
@@ -139,7 +142,7 @@ static void take_open(struct session *s, struct channel *ch,
 	credit_allow(&ch->out, ch->out.sent + open->window);
 	credit_begin_early(&ch->in, ch->pool->limit.conn);
 	if (!(flow ? takes_flow(s, c) : inbound_takes(s, c))) {
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 	} else if (flow) {
 		open_flow(s, c, open);
 	} else {
@@ -252,19 +255,19 @@ static void take_early(struct session *s, struct channel *ch)
 }
 
 /*
- * Until all hold @most together. The connection that holds most is ended, and its
+ * Until all have @most together. The connection that has most is ended, and its
  * bytes let go. Where the places of its messages alone are too much, there were more
  * messages than bytes, and the session ends.
  */
 static void limit_early(struct session *s, size_t most)
 {
 	while (s->in.early > most && session_is_up(s)) {
-		struct reorder *q = holders_largest(&s->in.holders);
+		struct reorder *q = ranking_largest(&s->in.ranking);
 		struct channel *ch = container_of(q, struct channel, order);
 		size_t payload = reorder_payload(q);
 
 		s->counts.reorder_limit++;
-		refuse(s, ch, CONN_END_LIMIT, "it holds most out of order");
+		reset(s, ch, CONN_END_LIMIT, "it holds most out of order");
 		arrivals_let_go(s, ch);
 		if (reorder_count(q) * (size_t)REORDER_PLACE > payload)
 			extended_condemn(s, WIRE_GOODBYE_LIMIT,
@@ -300,7 +303,7 @@ static void put(struct session *s, struct channel *ch,
 		s->counts.duplicates++;
 		break;
 	case REORDER_TOO_FAR:
-		refuse(s, ch, CONN_END_PROTOCOL, "a number too far ahead");
+		reset(s, ch, CONN_END_PROTOCOL, "a number too far ahead");
 		break;
 	case REORDER_NO_MEMORY:
 		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory");
@@ -405,6 +408,7 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		pong_came(s, leg, &ext->ping);
 		break;
 	case WIRE_DATAGRAM:
+		p->path->passing.datagram_at = loop_now(s->engine->loop);
 		flows_came(s, &ext->datagram);
 		break;
 	case WIRE_TOO_BIG:
@@ -481,7 +485,7 @@ static void own_message(struct session *s, struct pipe *p,
 		act(s, p, msg, &ext, before);
 }
 
-/* False: @p is over, by what the message says of its count. */
+/* False: @p has ended, by what the message says of its count. */
 static bool is_counted(struct session *s, struct pipe *p,
 		       const struct wire_msg *msg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions of the baseline: a pipe that is over ends them, since nobody can tell
+ * Sessions of the baseline: a pipe that has ended ends them, since nobody can tell
  * which of its messages have arrived; and ids rest before they are used again.
  */
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define REST_LOOK (100 * NS_PER_MS)
 
 /*
- * What RP remembers of ids counts as what it holds for applications does: its peer decides how
+ * What RP remembers of ids is charged as what waits for applications is: its peer decides how
  * much that is. LP decides itself which ids it uses.
  */
 static void count_formers(struct session *s)
@@ -24,24 +24,24 @@ static void count_formers(struct session *s)
 	size_t bytes = session_accepts(s) ?
 		table_formers(s->table) * (size_t)FORMER_MEMORY : 0;
 
-	inbound_holds(s, (int64_t)bytes - (int64_t)s->formers);
+	inbound_charge(s, (int64_t)bytes - (int64_t)s->formers);
 	s->formers = bytes;
 }
 
 void baseline_mind_rest(struct session *s)
 {
 	int64_t expiry = table_expiry(s->table);
-	int64_t rest;
+	int64_t wait;
 
 	count_formers(s);
 	if (!expiry || s->rest_timer.slot)
 		return;
-	rest = expiry - pausing_reading_time(s);
+	wait = expiry - pausing_reading_time(s);
 	loop_timer_in(s->engine->loop, &s->rest_timer,
-		      rest > REST_LOOK ? rest : REST_LOOK);
+		      wait > REST_LOOK ? wait : REST_LOOK);
 }
 
-static void rest_over(struct timer *t)
+static void rest_ended(struct timer *t)
 {
 	struct session *s = container_of(t, struct session, rest_timer);
 	struct conn *c;
@@ -92,12 +92,12 @@ static struct conn *open_conn(struct session *s)
  * of it may be under way. Who did rests every id: the other end cannot know
  * that much.
  */
-static void conn_over(struct session *s, struct conn *c)
+static void conn_ended(struct session *s, struct conn *c)
 {
 	bool complete = !c->ours && c->complete;
 
 	table_remove(s->table, c, complete, pausing_reading_time(s));
-	pausing_over(s, c);
+	pausing_conn_ended(s, c);
 	baseline_mind_rest(s);
 }
 
@@ -144,8 +144,8 @@ static uint16_t first_id(const struct settings *settings)
 	return (uint16_t)(1 + where % WIRE_ID_LP_MAX);
 }
 
-static void pipe_over(struct session *s, struct pipe *p, bool broke,
-		      const char *why)
+static void pipe_ended(struct session *s, struct pipe *p, bool broke,
+		       const char *why)
 {
 	(void)p;
 	(void)broke;
@@ -153,7 +153,7 @@ static void pipe_over(struct session *s, struct pipe *p, bool broke,
 }
 
 /*
- * It has most of what all hold, in ids that are closed and in connections that it was refused.
+ * It has most of what all have, in ids that are closed and in connections that it was refused.
  * Its end has nothing to say that would be worth a wait.
  */
 static void give_up(struct session *s)
@@ -165,7 +165,7 @@ static void give_up(struct session *s)
 	snprintf(why, sizeof(why), "too little memory is left for all sessions, and %u ids take %zu bytes of it, %u refused connections %zu",
 		 table_formers(s->table), s->formers, s->nturned_away,
 		 s->nturned_away * (size_t)CONN_REFUSED_MEMORY);
-	if (session_refuses(s, REFUSAL_MEMORY))
+	if (session_notes(s, INCIDENT_MEMORY))
 		log_warn(s->engine->log, "session %u: %s: session ended",
 			 s->number, why);
 	session_stop(s, why);
@@ -174,7 +174,7 @@ static void give_up(struct session *s)
 
 static int init(struct session *s)
 {
-	s->rest_timer.fire = rest_over;
+	s->rest_timer.fire = rest_ended;
 	s->table = table_new();
 	if (!s->table)
 		return -ENOMEM;
@@ -194,12 +194,12 @@ const struct dialect dialect_baseline = {
 	.speech = &conn_speech_baseline,
 	.message = inbound_message,
 	.expects = inbound_expects,
-	.pipe_over = pipe_over,
+	.pipe_ended = pipe_ended,
 	.can_name = can_name,
 	.open = open_conn,
 	.has_id = has_id,
 	.ids = ids,
-	.conn_over = conn_over,
+	.conn_ended = conn_ended,
 	.conn_gone = conn_gone,
 	.conn_lost = conn_lost,
 	.next_id_in = next_id_in,

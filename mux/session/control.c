@@ -36,20 +36,46 @@ static bool takes_control(const struct pipe *p)
 	return p->watch.fd >= 0 && !pipe_is_blocked(p);
 }
 
-/*
- * An ACK on a dead pipe is lost: rather one that was heard of lately, even if it is a backup's
- * and its turn has not come here. Perhaps it has at the other end.
- */
-static unsigned int life_of(const struct pipe *p, int64_t now)
+/* Paths on which something came that no ACK told of yet: bits. They live. */
+static unsigned int paths_that_bring(const struct session *s)
 {
-	if (now - p->heard_at >= JUST_NOW)
-		return 0;
-	return p->standby ? 1 : 2;
+	unsigned int bits = 0, i;
+
+	for (i = 0; i < s->paths.npipes; i++) {
+		const struct pipe *p = s->paths.pipes[i];
+		const struct leg *leg = &s->ext->leg[p->index];
+
+		if (leg->tally.received != leg->told)
+			bits |= 1U << p->path->number;
+	}
+	return bits;
 }
 
-static bool is_better(const struct pipe *a, const struct pipe *b, int64_t now)
+/*
+ * An ACK on a dead pipe is lost: rather one that was heard of lately, even if it is a backup's
+ * and its turn has not come here. Perhaps it has at the other end. And rather on a path that
+ * brought what the ACK tells of, or of which something was heard within a round trip. Another one
+ * may have become silent: there this ACK and the next would be lost, and who sent would take the
+ * pipes for dead that live.
+ */
+static unsigned int life_of(const struct pipe *p, unsigned int bring,
+			    int64_t now)
 {
-	unsigned int of_a = life_of(a, now), of_b = life_of(b, now);
+	int64_t since = now - p->heard_at;
+
+	if (since >= JUST_NOW)
+		return 0;
+	if (p->standby)
+		return 1;
+	return bring >> p->path->number & 1 ||
+	       since < p->info.rttmin_ms * NS_PER_MS ? 3 : 2;
+}
+
+static bool is_better(const struct pipe *a, const struct pipe *b,
+		      unsigned int bring, int64_t now)
+{
+	unsigned int of_a = life_of(a, bring, now);
+	unsigned int of_b = life_of(b, bring, now);
 
 	if (of_a != of_b)
 		return of_a > of_b;
@@ -62,13 +88,13 @@ static bool is_better(const struct pipe *a, const struct pipe *b, int64_t now)
 static struct pipe *best_pipe(const struct session *s)
 {
 	int64_t now = loop_now(s->engine->loop);
+	unsigned int bring = paths_that_bring(s), i;
 	struct pipe *best = NULL;
-	unsigned int i;
 
 	for (i = 0; i < s->paths.npipes; i++) {
 		struct pipe *p = s->paths.pipes[i];
 
-		if (takes_control(p) && (!best || is_better(p, best, now)))
+		if (takes_control(p) && (!best || is_better(p, best, bring, now)))
 			best = p;
 	}
 	return best;
@@ -215,8 +241,9 @@ static void say_ping(struct session *s, struct pipe *p, struct leg *leg)
 	};
 
 	leg->ping_due = false;
+	if (!leg->pinged)
+		leg->pinged_at = now;
 	leg->pinged = true;
-	leg->pinged_at = now;
 	control_say(s, p, &what);
 }
 
@@ -306,14 +333,16 @@ void control_came(struct session *s, size_t bytes)
 		loop_timer_in(s->engine->loop, &x->ack_timer, ack_delay(x));
 }
 
+void control_ask_again(struct session *s, const struct pipe *p)
+{
+	s->ext->leg[p->index].ping_due = true;
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
 void control_ask(struct session *s, const struct pipe *p)
 {
-	struct leg *leg = &s->ext->leg[p->index];
-
-	if (leg->pinged)
-		return;
-	leg->ping_due = true;
-	loop_after(s->engine->loop, &s->out.pump);
+	if (!s->ext->leg[p->index].pinged)
+		control_ask_again(s, p);
 }
 
 void control_ask_quiet(struct session *s)
@@ -356,17 +385,17 @@ static void look_at_pipe(struct session *s, struct pipe *p, int64_t now)
 	if (!pipe_keeps_order(p) && leg->kept.sent > TALLY_MOST) {
 		snprintf(why, sizeof(why), "pipe %u: its counts are used up",
 			 p->index);
-		extended_pipe_over(s, p, false, why);
+		extended_pipe_ended(s, p, false, why);
 		return;
 	}
 	if (takes_nothing(p, leg, now, patience)) {
 		snprintf(why, sizeof(why), "pipe %u: it took nothing, and nothing came, for %d s",
 			 p->index, (int)((PING_AFTER + patience) / NS_PER_SEC));
-		extended_pipe_over(s, p, false, why);
+		extended_pipe_ended(s, p, false, why);
 	} else if (leg->pinged && quiet > patience) {
 		snprintf(why, sizeof(why), "pipe %u: a PING was not answered for %d s",
 			 p->index, (int)(patience / NS_PER_SEC));
-		extended_pipe_over(s, p, false, why);
+		extended_pipe_ended(s, p, false, why);
 	} else if (!leg->pinged && now - p->heard_at > PING_AFTER) {
 		leg->ping_due = true;
 		loop_after(s->engine->loop, &s->out.pump);
@@ -380,7 +409,7 @@ static void ping_timer(struct timer *t)
 	int64_t now = loop_now(s->engine->loop);
 	unsigned int i;
 
-	/* A pipe that is over leaves its place to the one behind it. */
+	/* A pipe that has ended leaves its place to the one behind it. */
 	for (i = s->paths.npipes; i-- > 0 && session_is_up(s);)
 		look_at_pipe(s, s->paths.pipes[i], now);
 	loop_timer_in(s->engine->loop, t, PING_LOOK);

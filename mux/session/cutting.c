@@ -3,9 +3,9 @@
  * Cutting: what a connection has ready becomes a chunk (conn/chunk.h), of which one path takes the
  * front and the other one the end, where the policy of paths says so.
  *
- * The other end has to hold what comes from the end until the front has come. So all chunks of a
- * session together, and what the other end says in its ACKs that it holds out of order, are a part of
- * what it may hold. A chunk is in memory before it is sent, and counts as kept from then on.
+ * The other end has to buffer what comes from the end until the front has come. So all chunks of a
+ * session together, and what it says in its ACKs to have out of order, are a part of what it may
+ * buffer. A chunk is in memory before it is sent, and counts as kept from then on.
  */
 #include "../base/sizes.h"
 #include "../conn/chunk.h"
@@ -15,10 +15,10 @@
 enum {
 	CHUNK_MAX = 4 << 20,
 	CHUNK_MESSAGES = 2,	/* less has no two ends */
-	REORDER_SHARE = 4,	/* of what the other end may hold */
+	REORDER_SHARE = 4,	/* of what the other end may buffer */
 };
 
-/* Bytes that the other end could still hold out of order. */
+/* Bytes that the other end could still buffer out of order. */
 static size_t reorder_room(const struct extended *x)
 {
 	size_t said = x->lp ? x->welcome.reorder_limit : x->hello.reorder_limit;
@@ -38,6 +38,8 @@ static void cut(struct session *s, struct conn *c, size_t payload)
 	struct extended *x = s->ext;
 	size_t most = size_least(size_least(CHUNK_MAX, reorder_room(x)), keeping_room(x));
 
+	/* A slow path takes of it, too, or SCTP, or who has a key: there no message is large. */
+	payload = size_least(payload, WIRE_PAYLOAD_MAX);
 	if (may_be_cut(c) && most >= CHUNK_MESSAGES * payload)
 		conn_cut(c, CHUNK_MESSAGES * payload, most, payload);
 }

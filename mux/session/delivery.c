@@ -7,6 +7,8 @@
 static void deliver(struct session *s, struct delivery *d)
 {
 	conn_deliver(d->conn, d->iov, d->n, d->len);
+	/* What was not taken is in its queue now. */
+	d->len = 0;
 	if (s->dialect->delivered)
 		s->dialect->delivered(s, d->conn);
 }
@@ -25,7 +27,13 @@ void delivery_flush(struct session *s)
 	}
 	d->conn = NULL;
 	d->n = 0;
-	d->len = 0;
+}
+
+void delivery_turn(struct session *s, struct conn *c)
+{
+	if (s->in.delivery.conn != c || s->in.delivery.n == DELIVERY_IOV)
+		delivery_flush(s);
+	s->in.delivery.conn = c;
 }
 
 void delivery_add(struct session *s, struct conn *c, const uint8_t *body,
@@ -33,9 +41,7 @@ void delivery_add(struct session *s, struct conn *c, const uint8_t *body,
 {
 	struct delivery *d = &s->in.delivery;
 
-	if (d->conn != c || d->n == DELIVERY_IOV)
-		delivery_flush(s);
-	d->conn = c;
+	delivery_turn(s, c);
 	d->iov[d->n].iov_base = (void *)(uintptr_t)body;
 	d->iov[d->n++].iov_len = len;
 	d->len += len;

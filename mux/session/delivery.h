@@ -30,6 +30,18 @@ struct delivery {
 	struct reorder_early *early;
 };
 
+/* Of these @c's, which is no connection of others' where it is NULL. */
+static inline size_t delivery_gathered(const struct delivery *d,
+				       const struct conn *c)
+{
+	return d->conn == c ? d->len : 0;
+}
+
+/*
+ * The next bytes are @c's: what was gathered for another one, or as much as may be, is
+ * delivered.
+ */
+void delivery_turn(struct session *s, struct conn *c);
 /* @len bytes at @body are due; they stay where they are until the flush. */
 void delivery_add(struct session *s, struct conn *c, const uint8_t *body,
 		  size_t len);

@@ -39,8 +39,8 @@ struct dialect {
 	 * @p cannot be read any more: it ended, or it @broke the framing. @why, for
 	 * the log. Not called while the session is stopping.
 	 */
-	void (*pipe_over)(struct session *s, struct pipe *p, bool broke,
-			  const char *why);
+	void (*pipe_ended)(struct session *s, struct pipe *p, bool broke,
+			   const char *why);
 
 	/* Can the other end be told of @to? */
 	bool (*can_name)(const struct destination *to);
@@ -49,8 +49,8 @@ struct dialect {
 	bool (*has_id)(const struct session *s);
 	/* Ids of which something is remembered. */
 	unsigned int (*ids)(const struct session *s);
-	/* @c is over for the pipes. */
-	void (*conn_over)(struct session *s, struct conn *c);
+	/* @c has ended for the pipes. */
+	void (*conn_ended)(struct session *s, struct conn *c);
 	/* As conn_ops.queued and conn_ops.released. */
 	void (*queued)(struct session *s, struct conn *c, size_t bytes);
 	void (*released)(struct session *s, struct conn *c, size_t queued,
@@ -69,7 +69,7 @@ struct dialect {
 	void (*shed_datagrams)(struct session *s, size_t bytes);
 	/* @bytes have to go of what no connection has. */
 	void (*shed)(struct session *s, size_t bytes);
-	/* It holds most of all, and has nothing that could go: end it. */
+	/* It has most of all, and nothing that could go: end it. */
 	void (*give_up)(struct session *s);
 	/* Something was delivered to @c. */
 	void (*delivered)(struct session *s, struct conn *c);

@@ -69,7 +69,8 @@ static void leave_out(struct run *run, uint64_t end, uint64_t at)
 	size_t skip = 0;
 	int n;
 
-	while ((n = wire_read(run->buf + skip, run->len - skip, &msg)) > 0 &&
+	while ((n = wire_read_up_to(run->buf + skip, run->len - skip,
+				    WIRE_LARGE_MAX, &msg)) > 0 &&
 	       begin + skip + (size_t)n <= at) {
 		skip += (size_t)n;
 		run->messages--;

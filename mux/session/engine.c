@@ -18,7 +18,7 @@ static void relieve(struct task *t)
 
 size_t engine_memory(const struct engine *engine)
 {
-	return engine->settings->max_held / engine->parts;
+	return engine->settings->max_memory / engine->parts;
 }
 
 static int init(struct engine *engine, const struct settings *settings,
@@ -28,7 +28,7 @@ static int init(struct engine *engine, const struct settings *settings,
 	engine->settings = settings;
 	engine->log = log;
 	engine->parts = parts;
-	engine->limits = &engine->refusals;
+	engine->limits = &engine->incidents;
 	list_init(&engine->extended);
 	list_init(&engine->all);
 	hoard_init(&engine->hoard, NULL, engine_memory(engine));
@@ -40,7 +40,7 @@ static int init(struct engine *engine, const struct settings *settings,
 	engine->scratch = malloc(ENGINE_SCRATCH);
 	engine->udp_out = udp_out_new(engine->loop);
 	budgets_init(&engine->budgets, engine->loop);
-	refusals_init(&engine->refusals, engine->loop, log, refusal_kinds);
+	incidents_init(&engine->incidents, engine->loop, log, incident_kinds);
 	if (engine->loop && engine->scratch && engine->udp_out)
 		return 0;
 	engine_fini(engine);
@@ -59,7 +59,7 @@ int engine_init_beside(struct engine *engine, struct engine *first,
 	if (init(engine, first->settings, first->log, parts))
 		return -1;
 	engine->stats = first->stats;
-	engine->limits = &first->refusals;
+	engine->limits = &first->incidents;
 	engine->next = first->next;
 	first->next = engine;
 	return 0;
@@ -80,7 +80,7 @@ void engine_balance(struct engine *engine)
 void engine_fini(struct engine *engine)
 {
 	orphans_free(engine);
-	refusals_fini(&engine->refusals);
+	incidents_fini(&engine->incidents);
 	udp_out_free(engine->udp_out);
 	loop_free(engine->loop);
 	free(engine->scratch);

@@ -14,10 +14,11 @@
 #include "../base/budget.h"
 #include "../base/list.h"
 #include "../base/loop.h"
-#include "../base/refusals.h"
+#include "../base/incidents.h"
 #include "../conn/conn_owner.h"
 #include "figures.h"
 #include "hoard.h"
+#include "reader.h"
 
 struct halt;
 struct layers;
@@ -26,7 +27,8 @@ struct settings;
 struct stats;
 struct udp_out;
 
-enum { ENGINE_SCRATCH = 256 * 1024 };	/* bytes of engine->scratch */
+/* Bytes of engine->scratch: what one read brings, and the longest message in front of it and behind it. */
+enum { ENGINE_SCRATCH = READER_MAX + 2 * WIRE_LARGE_MAX };
 
 struct engine {
 	struct loop *loop;
@@ -39,21 +41,21 @@ struct engine {
 	struct conn_owner orphanage;	/* of connections that outlive their session: */
 	struct list orphans;	/* these, */
 	size_t orphaned;	/* and bytes that wait in their queues */
-	struct hoard hoard;	/* all that sessions hold for applications, */
+	struct hoard hoard;	/* what sessions have charged for applications, */
 	struct task relief;	/* where that is too much */
 	struct budgets budgets;	/* of the loop's time, of sessions or what they share */
 	size_t kept;		/* sent and not acknowledged, by all sessions, */
 	struct task kept_relief;	/* where little is left for others */
-	bool rests;		/* a session has come to rest: memory is to go back, */
+	bool idle;		/* a session has become so: memory is to go back, */
 	int64_t gave_back_at;	/* as it did then */
 	unsigned int conns;	/* of all sessions, those apart that have no place */
 	unsigned int sessions;	/* the number of the last; from 1 */
 	struct list all;	/* sessions, the oldest first */
 	struct list extended;	/* sessions that a HELLO can name */
 	struct layers *layers;	/* for pipes of the extension; NULL: plain */
-	struct sums gone;	/* of pipes, connections, sessions that are over */
-	struct refusals refusals;	/* which limits were met, and by whom: its own, */
-	struct refusals *limits;	/* or those of the first */
+	struct sums gone;	/* of pipes, connections, sessions that have ended */
+	struct incidents incidents;	/* which limits were met, and by whom: its own, */
+	struct incidents *limits;	/* or those of the first */
 	struct engine *next;
 	struct halt *halt;	/* of the first, if there are others */
 	unsigned int parts;	/* memory is for so many engines, in equal parts */
@@ -72,7 +74,7 @@ void engine_fini(struct engine *engine);
 size_t engine_memory(const struct engine *engine);
 /*
  * What is kept, what is orphaned, or the number of connections has changed: the hoard
- * may have the rest of the memory, and who holds most of it sheds where that is less.
+ * may have what is left of the memory, and who has most of it sheds where that is less.
  */
 void engine_balance(struct engine *engine);
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "../base/halt.h"
-#include "../settings/refusal.h"
+#include "../settings/incident.h"
 #include "figures.h"
 #include "session_inside.h"
 
@@ -12,7 +12,7 @@ struct exposition {
 	FILE *out;
 	const struct engine *engine;	/* the first */
 	unsigned int began;		/* sessions, of all engines */
-	uint64_t held, kept;
+	uint64_t buffered, kept;
 	struct sums sums;
 	struct session *session[EXPOSED_SESSIONS];
 	unsigned int shown, with_pipes, all;	/* sessions */
@@ -83,7 +83,7 @@ static void look_at_engine(struct exposition *x, const struct engine *engine)
 	}
 	for (i = 0; i < FIGURE_ENDS; i++)
 		x->sums.ended[i] += engine->gone.ended[i];
-	x->held += engine->hoard.bytes;
+	x->buffered += engine->hoard.bytes;
 	x->kept += engine->kept;
 	if (engine->sessions > x->began)
 		x->began = engine->sessions;
@@ -156,13 +156,13 @@ static void put_process(struct exposition *x, const char *program)
 	put_one(x, "connections_now", "Connections of all sessions.", false,
 		x->conns);
 	put_one(x, "held_bytes", "Bytes that wait for applications or servers, "
-		"and what ids and encryption take.", false, x->held);
+		"and what ids and encryption take.", false, x->buffered);
 	put_one(x, "kept_bytes", "Bytes sent and not acknowledged by the other "
 		"proxy.", false, x->kept);
 	put_sums(x, pipe_figures, x->sums.pipe);
 	put_sums(x, counts_figures, x->sums.counts);
-	put_head(x, "", "connections_ended", "Connections that are over, by "
-		 "how they ended.", true);
+	put_head(x, "", "connections_ended", "Connections that have ended, "
+		 "by how.", true);
 	for (i = 1; i < FIGURE_ENDS; i++)
 		fprintf(x->out, "tm3_connections_ended_total{end=\"%s\"} %"
 			PRIu64 "\n", conn_end_name((enum conn_end)i),
@@ -175,9 +175,9 @@ static void put_limits(struct exposition *x)
 
 	put_head(x, "", "limits", "What was refused because of a limit, by which.",
 		 true);
-	for (i = 0; i < REFUSAL_KINDS; i++)
+	for (i = 0; i < INCIDENT_KINDS; i++)
 		fprintf(x->out, "tm3_limits_total{limit=\"%s\"} %" PRIu64 "\n",
-			refusal_kinds[i].name, x->engine->refusals.count[i]);
+			incident_kinds[i].name, x->engine->incidents.count[i]);
 }
 
 /* A peer is an address, or a name that somebody gave on a command line. */
@@ -212,7 +212,7 @@ static size_t connections_of(const struct session *s)
 	return s->nconns;
 }
 
-static size_t held_of(const struct session *s)
+static size_t buffered_of(const struct session *s)
 {
 	return s->hoard.bytes;
 }
@@ -283,7 +283,7 @@ static void put_sessions(struct exposition *x)
 	put_session(x, "connections", "Connections of a session.",
 		    connections_of);
 	put_session(x, "held_bytes", "Bytes that wait for applications or "
-		    "servers.", held_of);
+		    "servers.", buffered_of);
 	put_figures(x, "session_", counts_figures, counts_of);
 	put_paths(x);
 }

@@ -32,7 +32,7 @@ static bool can_name(const struct destination *to)
 	return to->kind != DESTINATION_NONE && destination_is_sound(to);
 }
 
-static void conn_over(struct session *s, struct conn *c)
+static void conn_ended(struct session *s, struct conn *c)
 {
 	struct channel *ch = c->channel;
 
@@ -48,7 +48,7 @@ static void queued(struct session *s, struct conn *c, size_t bytes)
 {
 	(void)c;
 	s->in.queued += bytes;
-	inbound_holds(s, (int64_t)bytes);
+	inbound_charge(s, (int64_t)bytes);
 	windows_queued(s);
 }
 
@@ -64,7 +64,7 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 {
 	(void)early;
 	s->in.queued -= bytes;
-	inbound_holds(s, -(int64_t)bytes);
+	inbound_charge(s, -(int64_t)bytes);
 	windows_taken(s, c);
 }
 
@@ -169,8 +169,8 @@ static void let_go(struct session *s, struct pipe *p)
 	struct extended *x = s->ext;
 
 	session_lose_pipe(s, p);
-	keeping_pipe_over(x, &x->leg[p->index]);
-	hints_pipe_over(s, &x->leg[p->index]);
+	keeping_pipe_ended(x, &x->leg[p->index]);
+	hints_pipe_ended(s, &x->leg[p->index]);
 	x->lost_at = loop_now(s->engine->loop);
 	/* An ACK may have been lost with it. */
 	x->ack_due = x->ack_all = true;
@@ -212,8 +212,8 @@ static const char *what_is_left(const struct session *s, char text[LEFT_TEXT])
 }
 
 /* What it broke by was said already. */
-void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
-			const char *why)
+void extended_pipe_ended(struct session *s, struct pipe *p, bool broke,
+			 const char *why)
 {
 	char left[LEFT_TEXT];
 
@@ -221,7 +221,7 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 		end_with(s, WIRE_GOODBYE_PROTOCOL, why);
 		return;
 	}
-	if (session_refuses(s, REFUSAL_CHURN))
+	if (session_notes(s, INCIDENT_CHURN))
 		log_info(s->engine->log, "session %u: %s; %s", s->number, why,
 			 what_is_left(s, left));
 	part_with(s, p);
@@ -231,7 +231,7 @@ void extended_pipe_erred(struct session *s, struct pipe *p, const char *why)
 {
 	char left[LEFT_TEXT];
 
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: %s; %s", s->number, why,
 			 what_is_left(s, left));
 	part_with(s, p);
@@ -248,7 +248,7 @@ void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 	va_start(args, fmt);
 	vsnprintf(why, sizeof(why), fmt, args);
 	va_end(args);
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: %s: session ended",
 			 s->number, why);
 	end_with(s, reason, why);
@@ -299,7 +299,7 @@ bool greet_join(struct session *s, const struct wire_hello *hello,
 	struct pipe *p;
 
 	if (why) {
-		if (session_refuses(s, REFUSAL_JOIN))
+		if (session_notes(s, INCIDENT_JOIN))
 			log_warn(s->engine->log, "session %u: pipe %u may not join: %s",
 				 s->number, hello->pipe, why);
 		conduit_close(conduit);
@@ -388,6 +388,9 @@ static struct session *begin(struct engine *engine,
 		return NULL;
 	s->ext->hello = *hello;
 	s->ext->welcome = *said;
+	s->ext->welcome.features = admission_features(said->features,
+						      hello->features);
+	s->shared.large = s->ext->welcome.features & WIRE_FEATURE_LARGE;
 	s->ext->pool.limit.conn = said->conn_early;
 	s->ext->pool.limit.all = said->session_early;
 	s->ext->pool_of_rp.limit = s->ext->pool.limit;
@@ -409,7 +412,7 @@ static struct wire_welcome our_welcome(const struct settings *settings,
 				       const struct wire_hello *hello)
 {
 	uint32_t own = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_HINT |
-		       WIRE_FEATURE_PATH |
+		       WIRE_FEATURE_PATH | WIRE_FEATURE_LARGE |
 		       (settings->udp ? WIRE_FEATURES_FLOWS : 0) |
 		       (role->listen ? WIRE_FEATURE_LISTEN : 0);
 	unsigned int conns = settings->max_conns;
@@ -469,8 +472,6 @@ struct session *greet_welcomed(struct engine *engine,
 		goto close_conduit;
 	s->ext->lp = true;
 	ids_are_of_lp(s->ext);
-	s->ext->welcome.features = admission_features(said->features,
-						      hello->features);
 	ways_begin(s->ext, hello);
 	if (!extended_enter(s, hello, conduit)) {
 		session_free(s);
@@ -506,12 +507,12 @@ const struct dialect dialect_extended = {
 	.speech = &channel_speech,
 	.message = arrivals_message,
 	.expects = arrivals_expects,
-	.pipe_over = extended_pipe_over,
+	.pipe_ended = extended_pipe_ended,
 	.can_name = can_name,
 	.open = open_conn,
 	.has_id = ids_has_one,
 	.ids = ids_known,
-	.conn_over = conn_over,
+	.conn_ended = conn_ended,
 	.conn_gone = reverse_gone,
 	.queued = queued,
 	.released = released,

@@ -35,6 +35,15 @@ struct last {
 	uint32_t number;	/* as well */
 };
 
+/* What was known of a pipe when it was found silent. */
+struct leg_silence {
+	int64_t at;		/* 0: it was not yet */
+	int64_t round_trip, patience;
+	uint64_t until;		/* it lasts until so many bytes are acknowledged */
+	bool of_path;		/* no pipe of its path was heard of */
+	int64_t asked_at;	/* by PING, whether it is over */
+};
+
 /* A pipe's place: incarnations of the pipe with an index come and go. */
 struct leg {
 	uint32_t incarnation;	/* the present one, or the last */
@@ -55,11 +64,13 @@ struct leg {
 	uint64_t heard;		/* the largest count that an ACK told, */
 	int64_t progress_at;	/* and when it grew, or the pipe began */
 	int64_t suspect_since;	/* 0: it is not */
+	uint64_t suspect_at;	/* so many bytes its kernel had acknowledged then; UINT64_MAX: all */
 	int64_t written_at;	/* the last message that counts, */
 	bool left_at_once;	/* and the window allowed for it */
 	uint64_t copied;	/* bytes of its stream up to here are copied */
 	uint64_t twice_to;	/* of them, so far as copies were sent, not left to TCP */
 	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
+	struct leg_silence silence;	/* that --reinject found, the last one */
 	struct sample sample;	/* of how promptly messages are acknowledged */
 };
 
@@ -111,7 +122,7 @@ struct extended {
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
 	struct slab room;	/* that they are made in */
 	unsigned int channels;
-	size_t remembered;	/* bytes of them, as told with inbound_holds() */
+	size_t remembered;	/* bytes of them, as told with inbound_charge() */
 	struct list spare;	/* of own ids, between two uses, */
 	struct list resting;	/* and those that may not be used yet, */
 	unsigned int nresting;	/* so many, */
@@ -134,10 +145,10 @@ struct extended {
 
 	/* what is kept, and what of it goes again */
 	uint64_t order;		/* of the last run that was kept for the first time */
-	struct again again;	/* runs whose pipe is over, or suspect */
+	struct again again;	/* runs whose pipe has ended, or suspect */
 	size_t kept;		/* bytes of memory, those of again included, */
 	size_t cut;		/* and so many of chunks */
-	size_t early_there;	/* the other end holds out of order, by its last ACK, */
+	size_t early_there;	/* what is out of order at the other end, by its last ACK, */
 	uint64_t acked_us;	/* made at that time of its clock */
 	struct list twins[PATHS_MAX];	/* what goes there as well, as it was sent, */
 	struct list on_all[PATHS_MAX];	/* of connections that go over all, */
@@ -160,7 +171,7 @@ struct extended {
 	struct timer reinjects_timer;	/* runs while anything is kept */
 
 	/* control */
-	int64_t lost_at;	/* the last pipe that was over; 0: none was */
+	int64_t lost_at;	/* the last pipe ended; 0: none has */
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
 	unsigned int ack_path;	/* that the last one went on */
@@ -171,7 +182,7 @@ struct extended {
 	struct list flows;	/* those with datagrams that wait, by turns */
 	unsigned int nflows;	/* all there are, */
 	size_t flows_bytes;	/* and what their queues take of memory */
-	bool large_said;	/* that a datagram was dropped as no message holds it */
+	bool large_said;	/* that a datagram was dropped as no message can carry it */
 	struct list narrow;	/* RP: those whose path's MTU is to be told */
 
 	uint8_t goodbye;	/* the reason, when it comes to that */
@@ -186,7 +197,7 @@ struct channel *ids_channel(struct extended *x, uint16_t id);
 void ids_settle(struct extended *x, struct channel *ch);
 /* A connection with an id of its own, and nothing granted; or NULL. */
 struct conn *ids_open(struct session *s);
-/* Every connection is over: they are forgotten, with all that came for them out of order. */
+/* Every connection has ended: they are forgotten, with all that came for them out of order. */
 void ids_fini(struct extended *x);
 /* As dialect.has_id, .ids and .give_up. */
 bool ids_has_one(const struct session *s);
@@ -198,8 +209,8 @@ void ids_give_up(struct session *s);
 void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 		      const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
-			const char *why);
+void extended_pipe_ended(struct session *s, struct pipe *p, bool broke,
+			 const char *why);
 /* What @p brought ends it, and it alone; said seldom, since a peer can do it often. */
 void extended_pipe_erred(struct session *s, struct pipe *p, const char *why);
 /* Connections that it may have at a time, as both ends say. */
@@ -290,7 +301,7 @@ void hints_came(struct session *s, struct leg *leg, const struct last *before,
 void hints_followed(struct session *s, struct leg *leg,
 		    const struct wire_msg *msg);
 /* The pipe of @leg brings nothing more. */
-void hints_pipe_over(struct session *s, struct leg *leg);
+void hints_pipe_ended(struct session *s, struct leg *leg);
 /* Message @number of @ch, which waited, was due and is taken. */
 void hints_due(struct session *s, struct channel *ch, uint32_t number);
 
@@ -305,7 +316,7 @@ void keeping_look(struct session *s, struct view *view);
 bool keeping_is_full(const struct extended *x);
 void keeping_sends_again(struct session *s, const struct run *run);
 bool keeping_has_again(const struct extended *x);
-void keeping_pipe_over(struct extended *x, struct leg *leg);
+void keeping_pipe_ended(struct extended *x, struct leg *leg);
 void keeping_acked(struct session *s, const struct wire_ack *ack);
 
 /* Bytes that may be kept beside what is, half of what is left. */
@@ -429,7 +440,9 @@ void control_came(struct session *s, size_t bytes);
 bool control_send(struct session *s);
 /* Asks a pipe whether it is still there, unless it owes an answer already. */
 void control_ask(struct session *s, const struct pipe *p);
-/* The same of all pipes that were not heard of lately. */
+/* Asks, even if it owes an answer: the PING may be lost, and one that arrives shows TCP what was. */
+void control_ask_again(struct session *s, const struct pipe *p);
+/* As control_ask(), of all pipes that were not heard of lately. */
 void control_ask_quiet(struct session *s);
 void control_farewell(struct session *s);
 /* Writes @what to @p at once. False: no memory. */

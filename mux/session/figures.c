@@ -50,7 +50,7 @@ const struct figure pipe_figures[] = {
 
 const struct figure aggregate_figures[] = {
 	EVER(aggregate, "rounds", rounds, "Measurements of the path."),
-	EVER(aggregate, "refusals", refusals,
+	EVER(aggregate, "refusals", waits,
 	     "Times that the limit of what pipes hold together was in the way."),
 	EVER(aggregate, "yields", yields,
 	     "Times that this limit gave way to others' queues."),
@@ -61,7 +61,7 @@ const struct figure counts_figures[] = {
 	EVER(stats_counts, "duplicates", duplicates,
 	     "Messages that had come before."),
 	EVER(stats_counts, "late", late,
-	     "Messages for a connection that was over."),
+	     "Messages for a connection that had ended."),
 	EVER(stats_counts, "early_dropped", early_dropped,
 	     "Early data beyond its limit."),
 	EVER(stats_counts, "reorder_limit", reorder_limit,
@@ -130,7 +130,7 @@ const struct figure queues_figures[] = {
 	NOW(queues, "credit", credit,
 	    "With bytes that the other end takes none of now."),
 	NOW(queues, "sending", sending, "With bytes whose turn is to come."),
-	NOW(queues, "ending", ending, "That are over for the pipes."),
+	NOW(queues, "ending", ending, "That have ended for the pipes."),
 	NOW(queues, "idle", idle, "That wait for nothing of these."),
 	NOW(queues, "flows", flows, "Of them, flows of datagrams."),
 	NOW(queues, "queued", queued, "Bytes in order and not taken."),

@@ -10,7 +10,7 @@
  *		socket, or flow_refuse()
  *
  * It ends when either end calls flow_close(), when it is refused, or with its session. At
- * RP it also ends when nothing passed for FLOW_IDLE_S. ops->over() is called once, for
+ * RP it also ends when nothing passed for FLOW_IDLE_S. ops->ended() is called once, for
  * every end but one's own; then the flow must not be used any more.
  *
  * A datagram waits in its flow's queue (extension/datagrams.h) for a pipe. It goes ahead
@@ -35,7 +35,7 @@ struct flow_ops {
 	/* A datagram came. @at: kind NONE, or where to (RP) or where from (LP). */
 	void (*came)(struct flow *f, const struct destination *at,
 		     const uint8_t *payload, size_t len);
-	void (*over)(struct flow *f);
+	void (*ended)(struct flow *f);
 	/*
 	 * What flow_put() took could not be sent, because of errno @err, and is counted. The
 	 * flow must not be ended here. May be NULL.
@@ -47,7 +47,7 @@ struct flow_ops {
 	 * May be NULL.
 	 */
 	void (*narrow)(struct flow *f, bool whole);
-	/* LP: flow_tell_mtu() was called at RP. The same holds. */
+	/* LP: flow_tell_mtu() was called at RP. The same is true. */
 	void (*told_mtu)(struct flow *f, unsigned int mtu);
 };
 
@@ -78,7 +78,7 @@ struct flow *flow_open(struct session *s, const struct destination *to,
 struct flow *flow_take(struct conn *c, const struct flow_ops *ops,
 		       void *owner);
 void flow_answer(struct flow *f);
-/* It is over, and ops->over() is not called. */
+/* It has ended, and ops->ended() is not called. */
 void flow_refuse(struct flow *f, enum conn_end why);
 
 /*
@@ -113,17 +113,17 @@ void flow_leaves_from(struct flow *f, const struct sockaddr_storage *source);
 /* What flow_put() takes from now on must not be fragmented; or may. */
 void flow_put_whole(struct flow *f, bool whole);
 
-/* It ends in order, and what waits in its queue is dropped. ops->over() is not called. */
+/* It ends in order, and what waits in its queue is dropped. ops->ended() is not called. */
 void flow_close(struct flow *f);
 
 /*
- * Its owner holds so much more for it (or less): that counts as what its session holds, and
- * who holds most may be ended with CONN_END_LIMIT.
+ * Its owner takes so much more memory for it (or less): that is charged to its session, and
+ * who has most may be ended with CONN_END_LIMIT.
  */
-void flow_holds(struct flow *f, int64_t bytes);
-size_t flow_held(const struct flow *f);
+void flow_charge(struct flow *f, int64_t bytes);
+size_t flow_charged(const struct flow *f);
 
-/* Its owner has a socket for it now, which goes when the flow is over or let go. */
+/* Its owner has a socket for it now, which goes when the flow ends or is let go. */
 void flow_took_socket(struct flow *f);
 bool flow_has_socket(const struct flow *f);
 

@@ -19,7 +19,7 @@ static struct session *session_of(const struct flow_queue *q)
 static void account(struct session *s, int64_t bytes)
 {
 	s->ext->flows_bytes += (size_t)bytes;
-	inbound_holds(s, bytes);
+	inbound_charge(s, bytes);
 }
 
 static void drop(struct session *s, struct datagram_item *item)
@@ -46,10 +46,10 @@ void flow_queue_init(struct flow_queue *q, struct conn *c)
 
 /* --- in --- */
 
-/* Until the batch is over nobody sheds, and in it many may come. */
+/* Until the batch has ended nobody sheds, and in it many may come. */
 bool flow_queues_are_full(struct session *s)
 {
-	if (s->ext->flows_bytes <= FLOWS_MEMORY && !hoard_is_over(&s->hoard))
+	if (s->ext->flows_bytes <= FLOWS_MEMORY && !hoard_exceeded(&s->hoard))
 		return false;
 	s->counts.datagrams.crowded++;
 	return true;

@@ -18,7 +18,7 @@ struct flow {
 	void *owner;
 	struct conn *conn;
 	struct flow_queue queue;
-	size_t held;		/* by its owner, see flow_holds() */
+	size_t charged;		/* by its owner, see flow_charge() */
 	bool counted;		/* in extended.nflows */
 	bool socket;		/* its owner has one for it */
 	bool names;		/* all of it went to port 53 */
@@ -75,15 +75,15 @@ bool flows_are_full(const struct session *s)
 
 /* --- from beginning to end --- */
 
-void flow_holds(struct flow *f, int64_t bytes)
+void flow_charge(struct flow *f, int64_t bytes)
 {
-	f->held += (size_t)bytes;
-	inbound_holds(session_of(f), bytes);
+	f->charged += (size_t)bytes;
+	inbound_charge(session_of(f), bytes);
 }
 
-size_t flow_held(const struct flow *f)
+size_t flow_charged(const struct flow *f)
 {
-	return f->held;
+	return f->charged;
 }
 
 void flow_took_socket(struct flow *f)
@@ -110,14 +110,14 @@ static void detach(struct flow *f)
 	f->counted = f->socket = false;
 }
 
-static void tell_over(struct flow *f)
+static void tell_end(struct flow *f)
 {
 	const struct flow_ops *ops = f->ops;
 
 	f->ops = NULL;
 	detach(f);
 	if (ops)
-		ops->over(f);
+		ops->ended(f);
 }
 
 void flow_close(struct flow *f)
@@ -131,19 +131,19 @@ void flow_refuse(struct flow *f, enum conn_end why)
 {
 	f->ops = NULL;
 	detach(f);
-	conn_refuse(f->conn, why);
+	conn_reset(f->conn, why);
 }
 
 void flows_closed(struct conn *c)
 {
-	tell_over(c->flow);
+	tell_end(c->flow);
 }
 
 void flows_finished(struct conn *c)
 {
-	if (c->over)
+	if (c->ended)
 		return;
-	tell_over(c->flow);
+	tell_end(c->flow);
 	conn_end(c, CONN_END_PEER_FIN);
 }
 
@@ -157,7 +157,7 @@ static void idle(struct timer *t)
 		loop_timer_at(loop, t, until);
 		return;
 	}
-	tell_over(f);
+	tell_end(f);
 	conn_end(f->conn, CONN_END_IDLE);
 }
 
@@ -429,10 +429,10 @@ void flows_bad(struct session *s, uint16_t id)
 		return;
 	}
 	s->counts.protocol++;
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: connection %u was ended: an address of a datagram is not of its kind",
 			 s->number, id);
-	conn_refuse(ch->conn, CONN_END_PROTOCOL);
+	conn_reset(ch->conn, CONN_END_PROTOCOL);
 }
 
 void flows_init(struct extended *x)

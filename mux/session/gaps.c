@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection that holds messages out of order waits for one that is missing,
+ * A connection whose messages came out of order waits for one that is missing,
  * GAP_SECONDS at most: pipes are not so far behind each other. Then the
  * missing one will not come, and the connection is reset. One that waits for
  * its SYN is warned of.
@@ -38,11 +38,11 @@ static void look(void *arg, struct reorder *q)
 	if (waits < GAP_SECONDS * NS_PER_SEC)
 		return;
 	s->counts.gap_limit++;
-	if (session_refuses(s, REFUSAL_GAP))
+	if (session_notes(s, INCIDENT_GAP))
 		log_warn(s->engine->log, "session %u: connection %u waited %d s for number %u and holds %zu bytes that follow it: reset",
 			 s->number, c->id, GAP_SECONDS, c->reorder.next,
 			 reorder_payload(&c->reorder));
-	conn_refuse(c, CONN_END_LIMIT);
+	conn_reset(c, CONN_END_LIMIT);
 }
 
 static void gap_timer(struct timer *t)
@@ -50,7 +50,7 @@ static void gap_timer(struct timer *t)
 	struct session *s = container_of(t, struct session, in.gap_timer);
 
 	if (!s->in.paused)
-		holders_each(&s->in.holders, look, s);
+		ranking_each(&s->in.ranking, look, s);
 	if (s->in.early)
 		loop_timer_in(s->engine->loop, t, GAP_LOOK);
 }

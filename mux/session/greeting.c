@@ -55,7 +55,7 @@ struct greeting {
 	struct watch watch;
 	struct timer deadline;
 	struct conduit conduit;
-	bool shaken;		/* its layer's handshake is over */
+	bool shaken;		/* its layer's handshake is done */
 	struct wire_hello hello;	/* LP: to be said then */
 	enum wire_ext_type awaited;
 	bool in_letters;	/* over SCTP: it has to be one, whole and alone */
@@ -111,7 +111,7 @@ void greeting_free(struct greeting *g)
 }
 
 /* Nothing more is heard of it, whatever the owner does. */
-static void rest(struct greeting *g)
+static void disregard(struct greeting *g)
 {
 	loop_want(g->loop, &g->watch, 0);
 	loop_timer_stop(g->loop, &g->deadline);
@@ -119,7 +119,7 @@ static void rest(struct greeting *g)
 
 static void fail(struct greeting *g, enum greeting_failure why)
 {
-	rest(g);
+	disregard(g);
 	g->ops->failed(g, why);
 }
 
@@ -152,7 +152,7 @@ static void judge(struct greeting *g)
 		fail(g, GREETING_WRONG);
 		return;
 	}
-	rest(g);
+	disregard(g);
 	g->ops->came(g, &said);
 }
 
@@ -325,7 +325,7 @@ enum wire_welcome_status greet_objection(const struct wire_hello *hello)
 	return hello->incarnation ? WIRE_WELCOME_UNKNOWN : WIRE_WELCOME_NEW;
 }
 
-void greet_refuse(struct conduit conduit, enum wire_welcome_status status)
+void greet_decline(struct conduit conduit, enum wire_welcome_status status)
 {
 	struct wire_ext what = {
 		.type = WIRE_WELCOME,
@@ -347,7 +347,7 @@ int greet_hello(struct wire_hello *hello, unsigned int pipes)
 	*hello = (struct wire_hello){
 		.version = WIRE_EXT_VERSION,
 		.features = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_HINT |
-			    WIRE_FEATURES_FLOWS,
+			    WIRE_FEATURES_FLOWS | WIRE_FEATURE_LARGE,
 		.pipes = (uint8_t)pipes,
 		.reorder_limit = REORDER_MAX_SESSION,
 	};

@@ -17,7 +17,7 @@
  *	  s = greet_find()          the session that it names
  *	  s:     greet_join()       after a look at the address it came from
  *	  no s:  greet_objection(); WIRE_WELCOME_NEW and room for a session:
- *	         greet_new(), else greet_refuse() with what it said, or with
+ *	         greet_new(), else greet_decline() with what it said, or with
  *	         WIRE_WELCOME_BUSY or _REFUSED
  *
  * LP, for each session:
@@ -100,7 +100,7 @@ int greeting_fd(const struct greeting *g);
 const char *greeting_why(const struct greeting *g);
 /* Whose key its handshake is with. NULL: with none, or that is not known yet. */
 const char *greeting_key(const struct greeting *g);
-/* Without a layer, or once its handshake is over. */
+/* Without a layer, or once its handshake is done. */
 bool greeting_is_shaken(const struct greeting *g);
 /* What came as far as it was read: @len bytes. */
 const uint8_t *greeting_heard(const struct greeting *g, size_t *len);
@@ -140,7 +140,7 @@ bool greet_join(struct session *s, const struct wire_hello *hello,
  */
 unsigned int greet_path(const struct session *s, const struct wire_hello *hello);
 /* Says WELCOME with a @status that is neither NEW nor RESUMED, and closes @conduit. */
-void greet_refuse(struct conduit conduit, enum wire_welcome_status status);
+void greet_decline(struct conduit conduit, enum wire_welcome_status status);
 
 /* --- LP --- */
 

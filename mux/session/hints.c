@@ -47,7 +47,7 @@ static bool is_named(const struct conn *c, uint16_t id,
 	struct sockaddr_storage at;
 	socklen_t len = sizeof(at);
 
-	if (c->over || c->flow)
+	if (c->ended || c->flow)
 		return false;
 	if (!peer)
 		return c->id == id;
@@ -205,7 +205,7 @@ static void drop_nobodys(struct session *s, const struct wire_hint *said)
 static void drop_too_large(struct session *s, const struct wire_hint *said)
 {
 	count_dropped(s);
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: a HINT was dropped: %llu bytes that remain on connection %u are more than %llu",
 			 s->number, (unsigned long long)said->remaining,
 			 said->id, (unsigned long long)WIRE_HINT_MOST);
@@ -228,7 +228,7 @@ static void heed(struct session *s, struct conn *c, const struct wire_hint *said
  */
 static bool is_heard(const struct conn *c)
 {
-	return c && !c->over && !c->out_ended && !c->flow;
+	return c && !c->ended && !c->out_ended && !c->flow;
 }
 
 static struct conn *heard_at(const struct extended *x, uint16_t id)
@@ -372,7 +372,7 @@ static void take_alone(struct session *s, const struct wire_hint *said)
  */
 static void take_last(struct session *s, struct leg *leg, const struct pipe *p)
 {
-	bool partly = p && p->partial_len;
+	bool partly = p && p->partial.len;
 	struct wire_head head;
 
 	if (partly && !heard_at(s->ext, leg->hint.id))
@@ -437,7 +437,7 @@ void hints_followed(struct session *s, struct leg *leg,
 		take_alone(s, &leg->hint);
 }
 
-void hints_pipe_over(struct session *s, struct leg *leg)
+void hints_pipe_ended(struct session *s, struct leg *leg)
 {
 	if (leg->last.what == LAST_HINT)
 		take_alone(s, &leg->hint);

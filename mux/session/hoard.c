@@ -33,7 +33,7 @@ void hoard_fini(struct hoard *h)
 	list_del(&h->member);
 }
 
-bool hoard_is_over(const struct hoard *leaf)
+bool hoard_exceeded(const struct hoard *leaf)
 {
 	const struct hoard *h;
 
@@ -48,7 +48,7 @@ bool hoard_add(struct hoard *leaf, int64_t bytes)
 {
 	leaf->bytes += (size_t)bytes;
 	add_above(leaf, bytes);
-	return hoard_is_over(leaf);
+	return hoard_exceeded(leaf);
 }
 
 static struct hoard *leaf_of_most(struct hoard *h)
@@ -69,7 +69,7 @@ static struct hoard *leaf_of_most(struct hoard *h)
 	return h;
 }
 
-/* Those below first, so that who is over a limit of its own pays alone. */
+/* Those below first, so that who is above a limit of its own pays alone. */
 void hoard_relieve(struct hoard *root)
 {
 	struct list *pos, *tmp;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who holds how many bytes for applications, and how many may be held: a tree.
- * Its leaves are sessions; above them are what they have in common, such as an
- * address, and at the root the process.
+ * Who has how much memory charged, for what waits for applications and the like, and how
+ * much it may be: a tree. Its leaves are sessions; above them are what they have in
+ * common, such as an address, and at the root the process.
  *
- * Where more is held than may be, it goes down the tree to who holds most, and
- * that leaf sheds what it can, until an eighth of the limit is free. So whoever holds
- * little is not hit by what others do.
+ * Where more is charged than may be, it goes down the tree to who has most, and that leaf
+ * sheds what it can, until an eighth of the limit is free. So whoever has little is not hit
+ * by what others do.
  *
  * No sockets, no clock.
  */
@@ -37,16 +37,16 @@ void hoard_init(struct hoard *h, struct hoard *above, size_t max);
 /* Those below it are below the one above it from now on. */
 void hoard_fini(struct hoard *h);
 
-/* @h, with all that it holds, is below @above from now on. */
+/* @h, with all that is charged to it, is below @above from now on. */
 void hoard_move(struct hoard *h, struct hoard *above);
 
-/* A leaf holds so much more (or less). Returns whether that is too much somewhere. */
+/* So much more is charged to a leaf (or less). Returns whether that is too much somewhere. */
 bool hoard_add(struct hoard *leaf, int64_t bytes);
 
 /* Whether it is: then what can be missed had better not come. */
-bool hoard_is_over(const struct hoard *leaf);
+bool hoard_exceeded(const struct hoard *leaf);
 
-/* Has leaves shed until nobody holds too much. @root: see above. */
+/* Has leaves shed until nobody has too much. @root: see above. */
 void hoard_relieve(struct hoard *root);
 
 #endif

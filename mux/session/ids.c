@@ -10,11 +10,11 @@
 
 enum { CHANNELS_EACH = 16 };	/* made at a time: what a session with a single one takes */
 
-/* What ids go on with counts as what is held for applications does. */
+/* What ids go on with is charged as what waits for applications is. */
 static void remember(struct extended *x, int64_t bytes)
 {
 	x->remembered += (size_t)bytes;
-	inbound_holds(x->s, bytes);
+	inbound_charge(x->s, bytes);
 }
 
 struct channel *ids_channel(struct extended *x, uint16_t id)
@@ -157,7 +157,7 @@ void ids_are_of_lp(struct extended *x)
 /* What came out of order is the channels', and goes with them. */
 static void forget_early(struct session *s)
 {
-	inbound_holds(s, -(int64_t)s->in.early);
+	inbound_charge(s, -(int64_t)s->in.early);
 	s->in.early = 0;
 }
 
@@ -182,7 +182,7 @@ void ids_fini(struct extended *x)
 }
 
 /*
- * Of what all sessions hold this one has most, and nothing but its ids, connections that
+ * Of what all sessions have charged this one has most, and nothing but its ids, connections that
  * were turned away and its pipes' layers is left. Without an id's numbers nobody could tell
  * its next use from the last one: it ends. Until its pipes have ended others may come in
  * its place, so what its ids take, and what it keeps, is given back now.

@@ -2,8 +2,8 @@
 /*
  * The way in: whose message is it, is it due, and to the socket with it.
  *
- * Memory is bounded. Out of order, a session may hold REORDER_MAX_SESSION;
- * beyond it the largest holder is reset. In order, pipes pause (pausing).
+ * Memory is bounded. Out of order, a session may have REORDER_MAX_SESSION;
+ * beyond it the connection that has most is reset. In order, pipes pause (pausing).
  * Because of bytes out of order they never do: the message that fills the gap
  * may sit behind the stop. What is early is read later (reader).
  */
@@ -17,7 +17,7 @@
 static void drop_early(struct session *s, struct conn *c)
 {
 	s->counts.early_dropped++;
-	if (session_refuses(s, REFUSAL_EARLY))
+	if (session_notes(s, INCIDENT_EARLY))
 		log_warn(s->engine->log, "session %u: connection %u sent %zu bytes ahead of its SYN: dropped, and the SYN will be refused",
 			 s->number, c->id, reorder_payload(&c->reorder));
 	c->lost_early = true;
@@ -29,7 +29,7 @@ static void limit_early(struct session *s, struct conn *c)
 	if (!c->had_syn && reorder_payload(&c->reorder) > EARLY_MAX)
 		drop_early(s, c);
 	while (s->in.early > REORDER_MAX_SESSION) {
-		struct reorder *q = holders_largest(&s->in.holders);
+		struct reorder *q = ranking_largest(&s->in.ranking);
 		struct conn *most;
 
 		if (!q)
@@ -40,14 +40,14 @@ static void limit_early(struct session *s, struct conn *c)
 			continue;
 		}
 		s->counts.reorder_limit++;
-		if (session_refuses(s, REFUSAL_REORDER))
+		if (session_notes(s, INCIDENT_REORDER))
 			log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
 				 s->number, most->id, reorder_bytes(&most->reorder), s->in.early);
-		conn_refuse(most, CONN_END_LIMIT);
+		conn_reset(most, CONN_END_LIMIT);
 	}
 }
 
-void inbound_holds(struct session *s, int64_t bytes)
+void inbound_charge(struct session *s, int64_t bytes)
 {
 	if (hoard_add(&s->hoard, bytes) && bytes > 0)
 		loop_after(s->engine->loop, &s->engine->relief);
@@ -58,8 +58,8 @@ void inbound_early(struct session *s, struct reorder *q, size_t before)
 	if (reorder_bytes(q) == before)
 		return;
 	s->in.early += reorder_bytes(q) - before;
-	inbound_holds(s, (int64_t)reorder_bytes(q) - (int64_t)before);
-	holders_update(&s->in.holders, q);
+	inbound_charge(s, (int64_t)reorder_bytes(q) - (int64_t)before);
+	ranking_update(&s->in.ranking, q);
 }
 
 /* --- what is due --- */
@@ -71,7 +71,7 @@ bool inbound_takes(struct session *s, struct conn *c)
 	if (!many && !session_is_crowded(s))
 		return true;
 	session_turn_away(s, c);
-	if (session_refuses(s, REFUSAL_CONNECTIONS))
+	if (session_notes(s, INCIDENT_CONNECTIONS))
 		log_warn(s->engine->log, "session %u: connection %u and others were refused: its %u connections %s",
 			 s->number, c->id, s->nconns,
 			 many ? "are more than --max-conns allows" :
@@ -86,7 +86,7 @@ static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 	wire_get_syn(body, to.bytes, &to.port);
 	if (c->lost_early || !inbound_takes(s, c) ||
 	    conn_set_destination(c, &to) < 0)
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 	else
 		s->role->open(s, c);
 }
@@ -113,7 +113,7 @@ static void take(struct session *s, struct conn *c, uint8_t type,
 
 static bool listens(const struct conn *c)
 {
-	return !c->over && !(c->state == CONN_CLOSED);
+	return !c->ended && !(c->state == CONN_CLOSED);
 }
 
 /* What the message just taken released. */
@@ -160,14 +160,14 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 		break;
 	case REORDER_TOO_FAR:
 		s->counts.protocol++;
-		if (session_refuses(s, REFUSAL_PROTOCOL))
+		if (session_notes(s, INCIDENT_PROTOCOL))
 			log_warn(s->engine->log, "session %u: pipe %u, byte %llu, number: %u is too far ahead of %u (id %u): connection ended",
 				 s->number, p->index, (unsigned long long)offset,
 				 msg->number, c->reorder.next, c->id);
-		conn_refuse(c, CONN_END_PROTOCOL);
+		conn_reset(c, CONN_END_PROTOCOL);
 		break;
 	case REORDER_NO_MEMORY:
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 		break;
 	}
 }
@@ -181,7 +181,7 @@ static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 		session_fail(s, "there is no memory for connection %u",
 			     msg->id);
 	} else if (msg->type != WIRE_SYN) {
-		/* Without a place it holds nothing, and its SYN will be refused. */
+		/* Without a place nothing of it is queued, and its SYN will be refused. */
 		c->lost_early = !inbound_takes(s, c);
 		conn_await_syn(c);
 	}
@@ -226,14 +226,14 @@ static void condemn(struct session *s, struct pipe *p, struct conn *c,
 		    enum wire_error err)
 {
 	s->counts.protocol++;
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %s (id %u, number %u): %s",
 			 s->number, p->index, (unsigned long long)offset,
 			 wire_error_field(err), wire_error_text(err), msg->id,
 			 msg->number,
 			 c ? "connection ended" : "message dropped");
 	if (c)
-		conn_refuse(c, CONN_END_PROTOCOL);
+		conn_reset(c, CONN_END_PROTOCOL);
 }
 
 /* Whose it is; a malformed SYN makes nobody a successor. */
@@ -255,11 +255,11 @@ static bool is_foreign(const struct session *s, const struct wire_msg *msg)
 	return !session_accepts(s) && msg->id && !table_gave(s->table, msg->id);
 }
 
-static void refuse_foreign(struct session *s, const struct pipe *p,
+static void reject_foreign(struct session *s, const struct pipe *p,
 			   const struct wire_msg *msg, uint64_t offset)
 {
 	s->counts.protocol++;
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: pipe %u, byte %llu, connection id: %u was never opened here: session ended; does another lp share the address of this one?",
 			 s->number, p->index, (unsigned long long)offset,
 			 msg->id);
@@ -278,7 +278,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 	if (s->stopping)
 		return true;
 	if (is_foreign(s, msg)) {
-		refuse_foreign(s, p, msg, offset);
+		reject_foreign(s, p, msg, offset);
 		return false;
 	}
 	if (err) {
@@ -309,7 +309,7 @@ void inbound_start(struct session *s)
 {
 	pausing_start(s);
 	gaps_start(s);
-	holders_init(&s->in.holders);
+	ranking_init(&s->in.ranking);
 	reading_start(s);
 }
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "../base/loop.h"
-#include "../conn/holders.h"
+#include "../conn/ranking.h"
 #include "../conn/stall.h"
 #include "../wire/wire.h"
 #include "delivery.h"
@@ -25,15 +25,15 @@ struct inbound {
 	struct delivery delivery;
 	size_t early;		/* out of order, memory */
 	int64_t said_at;	/* that there are data without their SYN */
-	struct holders holders;	/* by whom */
+	struct ranking ranking;	/* by size */
 	size_t queued;		/* in order, not taken by applications, */
 	uint64_t taken;		/* and taken by them, in all */
-	unsigned int full_queues;	/* connections over QUEUE_MAX */
-	bool full;		/* all of them over QUEUE_MAX_SESSION */
+	unsigned int full_queues;	/* connections above QUEUE_MAX */
+	bool full;		/* all of them above QUEUE_MAX_SESSION */
 	bool paused;
 	int64_t paused_at;
 	int64_t paused_ns;	/* in all, before */
-	struct stall stall;	/* what all of them together hold up */
+	struct stall stall;	/* what all of them together delay */
 	struct timer pause_timer;
 	struct timer gap_timer;	/* runs while anything is early */
 	struct reader reader;
@@ -53,7 +53,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 /* Is there a place for @c, which is new? If not it is turned away, and to be refused. */
 bool inbound_takes(struct session *s, struct conn *c);
 /* So many bytes more (or less), in order or not: whether that is too much. */
-void inbound_holds(struct session *s, int64_t bytes);
+void inbound_charge(struct session *s, int64_t bytes);
 /* The same of @q, whose early messages took @before bytes of memory until now. */
 void inbound_early(struct session *s, struct reorder *q, size_t before);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs that were sent are kept until the other proxy says that it parsed them; when
- * their pipe is over they are sent again on others: those first that went ahead of
+ * their pipe ends they are sent again on others: those first that went ahead of
  * connections that take turns, the others in place of a turn. What the kernel
  * acknowledged may lie unread in a closed buffer, so it tells nothing.
  *
@@ -169,8 +169,10 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	bytes = memory_of(sent);
 	count(x, (int64_t)bytes);
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, bytes);
+	sent->counted = sent->item.last;
+	sent->incarnation = x->leg[p->index].kept.incarnation;
 	twins_enter(x, p, sent);
-	run->count = (uint32_t)(sent->item.last - messages + 1);
+	run->count = (uint32_t)(sent->counted - messages + 1);
 	return run;
 }
 
@@ -238,7 +240,7 @@ void keeping_relieve(struct task *t)
 
 	while ((x = most_late(engine, before, &going)) &&
 	       is_short(engine, engine->kept - going)) {
-		session_refuses(x->s, REFUSAL_MEMORY);
+		session_notes(x->s, INCIDENT_MEMORY);
 		extended_condemn(x->s, WIRE_GOODBYE_LIMIT, "%zu bytes were not acknowledged for %d s, and all sessions keep too much",
 				 x->kept, KEPT_LATE_SECONDS);
 	}
@@ -309,7 +311,7 @@ static void append(struct extended *x, struct kept_item *list)
 		loop_after(x->s->engine->loop, &x->s->out.pump);
 }
 
-void keeping_pipe_over(struct extended *x, struct leg *leg)
+void keeping_pipe_ended(struct extended *x, struct leg *leg)
 {
 	append(x, kept_end(&leg->kept));
 }
@@ -332,6 +334,9 @@ static struct sent_run *copy(struct extended *x, const struct sent_run *of)
 	}
 	sent->run = run;
 	sent->sent_at = of->sent_at;
+	sent->counted = of->counted;
+	sent->incarnation = of->incarnation;
+	sent->pipe = of->pipe;
 	list_init(&sent->item.twins);
 	sent->item.bytes = memory_of(sent);
 	count(x, (int64_t)sent->item.bytes);
@@ -416,18 +421,49 @@ static void note_time(struct way *way, const struct leg *leg,
 		way->ack_takes -= (way->ack_takes - took) / 16;
 }
 
+/* By pipe, what an ACK says of those that made progress; NULL: it did not. */
+struct told {
+	const struct wire_ack_pipe *by[PIPES_MAX];
+	bool any;
+};
+
+/* The ACK tells of it: it went on that pipe. */
+static bool is_told(const struct kept_item *item, const void *arg)
+{
+	const struct sent_run *sent =
+		container_of(item, const struct sent_run, item);
+	const struct told *told = arg;
+	const struct wire_ack_pipe *said = told->by[sent->pipe];
+
+	return said && sent->incarnation == said->incarnation &&
+	       sent->counted <= said->received;
+}
+
+/*
+ * What waits to go again because its pipe is suspect, or has ended, has arrived after all. Once for all
+ * pipes: each time all that waits is looked at.
+ */
+static void drop_again(struct extended *x, const struct told *told)
+{
+	if (told->any && keeping_has_again(x))
+		put_all(x, again_remove(&x->again, is_told, told));
+}
+
 static void note_arrival(struct kept_item *freed)
 {
 	for (; freed; freed = freed->next)
 		kept_arrived(freed);
 }
 
-static void note_progress(struct leg *leg, uint64_t received, int64_t now)
+static void note_progress(struct leg *leg, const struct wire_ack_pipe *said,
+			  int64_t now, struct told *told)
 {
-	if (received <= leg->heard)
+	if (said->received <= leg->heard)
 		return;
-	leg->heard = received;
+	leg->heard = said->received;
 	leg->progress_at = now;
+	told->by[said->pipe] = said;
+	told->any = true;
 }
 
 /* Who parsed what counts had WELCOME before. */
@@ -437,7 +473,8 @@ static void heard_of(struct session *s, const struct wire_ack_pipe *said)
 		s->pipes[said->pipe]->in_order = false;
 }
 
-static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
+static void acked_pipe(struct session *s, const struct wire_ack_pipe *said,
+		       struct told *told)
 {
 	struct extended *x = s->ext;
 	int64_t now = loop_now(s->engine->loop);
@@ -456,7 +493,7 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 		heard_of(s, said);
 		note_time(ways_of(x, said->pipe), &x->leg[said->pipe],
 			  freed, now);
-		note_progress(&x->leg[said->pipe], said->received, now);
+		note_progress(&x->leg[said->pipe], said, now, told);
 	}
 	note_arrival(freed);
 	sound = all_were_written(freed);
@@ -472,7 +509,7 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 }
 
 /*
- * An ACK is sent when messages came, or when a pipe is over. So one that tells nothing
+ * An ACK is sent when messages came, or when a pipe ends. So one that tells nothing
  * new was sent for the latter, and which pipe it is can be found out before the next
  * PING is due.
  */
@@ -499,6 +536,7 @@ void keeping_acked(struct session *s, const struct wire_ack *ack)
 {
 	/* One of before: it was overtaken, or went again with what it shared a run with. */
 	bool stale = ack->time_us < s->ext->acked_us;
+	struct told told = { .any = false };
 	unsigned int i;
 
 	if (s->ext->lp && tells_of_an_end(s->ext, ack))
@@ -509,7 +547,8 @@ void keeping_acked(struct session *s, const struct wire_ack *ack)
 		reinjecting_acked(s, ack);
 	}
 	for (i = 0; i < ack->pipes && session_is_up(s); i++)
-		acked_pipe(s, &ack->pipe[i]);
+		acked_pipe(s, &ack->pipe[i], &told);
+	drop_again(s->ext, &told);
 	loop_after(s->engine->loop, &s->out.pump);
 }
 

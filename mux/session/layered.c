@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the layers of pipes take of memory: each counts for the most that one may have,
- * whatever it has now, as what its session holds. A layer's buffers fill and empty with
+ * whatever it has now, as what its session has charged. A layer's buffers fill and empty with
  * each read and write; a session that has many pipes can have all of them full.
  *
  * Who has not said yet which session a pipe is of has a part of its own.
@@ -11,7 +11,7 @@
 static void account(struct session *s, int64_t bytes)
 {
 	s->layered += (size_t)bytes;
-	inbound_holds(s, bytes);
+	inbound_charge(s, bytes);
 }
 
 void layered_enters(struct session *s, const struct layer *layer)

@@ -36,7 +36,7 @@ static const struct conn_ops ops = {
 
 void orphan(struct engine *engine, struct conn *c)
 {
-	if (!c->over || c->state == CONN_CLOSED) {
+	if (!c->ended || c->state == CONN_CLOSED) {
 		conn_free(c);
 		return;
 	}
@@ -51,7 +51,7 @@ void orphan(struct engine *engine, struct conn *c)
 		conn_abort(c, CONN_END_LIMIT);
 }
 
-/* Whatever they talked before, they are over for the pipes. */
+/* Whatever they talked before, they have ended for the pipes. */
 void orphans_init(struct engine *engine)
 {
 	list_init(&engine->orphans);

@@ -94,6 +94,7 @@ static int64_t send_run(struct session *s, const struct next *next)
 			s->sched.conns->sent_again(&s->sched, run->len);
 	} else if (next->act == NEXT_DATAGRAMS) {
 		run = s->dialect->datagrams(s, next->pipe, next->bytes);
+		next->pipe->path->passing.datagram_at = loop_now(s->engine->loop);
 	} else if (next->act == NEXT_TWIN) {
 		run = s->dialect->copies_twin(s, next->pipe);
 	} else if (next->act == NEXT_REPEAT) {
@@ -135,7 +136,7 @@ static struct pipe *any_pipe(struct session *s)
 }
 
 /*
- * A FIN 0x99 of a connection that is over already. It is not worth waiting
+ * A FIN 0x99 of a connection that has ended already. It is not worth waiting
  * for: where no pipe takes it now it is not sent.
  */
 void outbound_say_reset(struct session *s, struct conn *c)
@@ -158,7 +159,7 @@ void outbound_say_reset(struct session *s, struct conn *c)
 }
 
 /*
- * One that rests takes what is said of the session itself, once nothing waits for its socket.
+ * One on standby takes what is said of the session itself, once nothing waits for its socket.
  * Such a one that is asked by PING, and does not answer, would be given up by the other end.
  */
 static void want_blocked_pipes(struct session *s, const struct next *next)

@@ -6,7 +6,7 @@
  * it is bounded in three ways.
  *
  * Who takes nothing for PAUSE_MS while pipes pause on its account is reset. So
- * is who takes something, but holds up the others for longer than stall allows.
+ * is who takes something, but delays the others for longer than stall allows.
  * And at the limit of the session all go that took nothing lately, those with
  * the longest queue first, until half of the limit is free.
  *
@@ -67,7 +67,7 @@ static void update(struct session *s)
 
 /* --- for how long: who is to blame, and for how much --- */
 
-/* LP opens all connections, so it knows when there are no others to hold up. */
+/* LP opens all connections, so it knows when there are no others to delay. */
 static bool is_alone(const struct session *s)
 {
 	return !session_accepts(s) && table_conns(s->table) == 1;
@@ -115,7 +115,7 @@ static void set_full(struct session *s, bool full)
 void pausing_queued(struct session *s, struct conn *c, size_t bytes)
 {
 	s->in.queued += bytes;
-	inbound_holds(s, (int64_t)bytes);
+	inbound_charge(s, (int64_t)bytes);
 	if (conn_queued(c) > QUEUE_MAX)
 		set_queue_full(s, c, true);
 	if (s->in.queued > QUEUE_MAX_SESSION)
@@ -126,10 +126,10 @@ void pausing_queued(struct session *s, struct conn *c, size_t bytes)
 void pausing_released(struct session *s, struct conn *c, size_t queued,
 		      size_t early)
 {
-	inbound_holds(s, -(int64_t)(queued + early));
+	inbound_charge(s, -(int64_t)(queued + early));
 	if (early) {
 		s->in.early -= early;
-		holders_update(&s->in.holders, &c->reorder);
+		ranking_update(&s->in.ranking, &c->reorder);
 	}
 	if (!queued)
 		return;
@@ -142,7 +142,7 @@ void pausing_released(struct session *s, struct conn *c, size_t queued,
 }
 
 /* Nothing more can come for it, so it stops nobody. */
-void pausing_over(struct session *s, struct conn *c)
+void pausing_conn_ended(struct session *s, struct conn *c)
 {
 	set_queue_full(s, c, false);
 }
@@ -209,14 +209,14 @@ static void judge(struct session *s, struct conn *c, int64_t now)
 	idle = now - since >= patience(c);
 	if (!idle && !stall_is_spent(&c->backlog->stall))
 		return;
-	if (session_refuses(s, REFUSAL_QUEUE)) {
+	if (session_notes(s, INCIDENT_QUEUE)) {
 		if (idle)
 			say_idle(s, c, now - since);
 		else
 			say_slow(s, c);
 	}
 	s->counts.queue_limit++;
-	conn_refuse(c, CONN_END_LIMIT);
+	conn_reset(c, CONN_END_LIMIT);
 }
 
 /* --- the limit of the session --- */
@@ -271,9 +271,9 @@ static void thin_out(struct session *s, int64_t since, const char *what)
 
 	for (i = 0; i < crowd.n && s->in.queued > SESSION_HALF; i++) {
 		s->counts.queue_limit++;
-		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
+		conn_reset(crowd.conn[i], CONN_END_LIMIT);
 	}
-	if (i && session_refuses(s, REFUSAL_QUEUE))
+	if (i && session_notes(s, INCIDENT_QUEUE))
 		log_warn(s->engine->log, "session %u: %zu bytes wait for applications, more than %d: reset %u connection%s that %s",
 			 s->number, before, QUEUE_MAX_SESSION, i, plural(i),
 			 what);
@@ -292,18 +292,18 @@ _Static_assert(PAUSE_MS == 2000, "a log line names it");
 
 /* --- the limit of an address, or of the process --- */
 
-static size_t holds(const struct conn *c)
+static size_t charged(const struct conn *c)
 {
 	const struct session *s = c->owner->self;
 
 	return conn_queued(c) + s->dialect->early(c) +
-	       (c->flow ? flow_held(c->flow) : 0);
+	       (c->flow ? flow_charged(c->flow) : 0);
 }
 
-static bool holds_something(const struct conn *c, int64_t since)
+static bool is_charged(const struct conn *c, int64_t since)
 {
 	(void)since;
-	return holds(c) > 0;
+	return charged(c) > 0;
 }
 
 static int more_first(const void *a, const void *b)
@@ -311,10 +311,10 @@ static int more_first(const void *a, const void *b)
 	const struct conn *x = *(struct conn *const *)a;
 	const struct conn *y = *(struct conn *const *)b;
 
-	return (holds(x) < holds(y)) - (holds(x) > holds(y));
+	return (charged(x) < charged(y)) - (charged(x) > charged(y));
 }
 
-/* Datagrams, and then those that hold most, whether they are read or not. */
+/* Datagrams, and then those that have most, whether they are read or not. */
 void pausing_shed(struct hoard *h, size_t bytes)
 {
 	struct session *s = container_of(h, struct session, hoard);
@@ -325,10 +325,10 @@ void pausing_shed(struct hoard *h, size_t bytes)
 	if (s->dialect->shed_datagrams)
 		s->dialect->shed_datagrams(s, bytes);
 	dropped = before - h->bytes;
-	crowd = gather(s, holds_something, 0, more_first);
+	crowd = gather(s, is_charged, 0, more_first);
 	for (i = 0; i < crowd.n && before - h->bytes < bytes; i++) {
 		s->counts.queue_limit++;
-		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
+		conn_reset(crowd.conn[i], CONN_END_LIMIT);
 		if (s->dialect->let_go)
 			s->dialect->let_go(s, crowd.conn[i]);
 	}
@@ -336,7 +336,7 @@ void pausing_shed(struct hoard *h, size_t bytes)
 		s->dialect->shed(s, bytes - (before - h->bytes));
 	if (s->dialect->give_up && h->bytes == before)
 		s->dialect->give_up(s);
-	if (session_refuses(s, REFUSAL_MEMORY) && (i || dropped))
+	if (session_notes(s, INCIDENT_MEMORY) && (i || dropped))
 		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connection%s, dropped datagrams of %zu bytes",
 			 s->number, before, i, plural(i), dropped);
 	free(crowd.conn);

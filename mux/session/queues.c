@@ -24,7 +24,7 @@ static uint32_t *reason_of(const struct session *s, struct queues *q,
 		return &q->missing;
 	if (conn_queued(c))
 		return &q->taking;
-	if (c->over || c->state != CONN_OPEN)
+	if (c->ended || c->state != CONN_OPEN)
 		return &q->ending;
 	if (c->readable && !c->out_ended && !c->owner->speech->credit(c))
 		return &q->credit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What stands in a session's queues at the moment, and what its connections
- * wait for. A connection counts once: for the first of these reasons that holds.
+ * wait for. A connection counts once: for the first of these reasons that is true.
  */
 #ifndef TM3_QUEUES_H
 #define TM3_QUEUES_H

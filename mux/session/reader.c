@@ -168,7 +168,7 @@ static void begin_to_wait(struct reader *r, struct reader_pipe *p,
 }
 
 /* @pipe waits while another one is read; but not for ever. */
-static void pass_over(struct reader *r, unsigned int pipe, uint32_t expected)
+static void step_past(struct reader *r, unsigned int pipe, uint32_t expected)
 {
 	struct reader_pipe *p = &r->pipe[pipe];
 
@@ -275,7 +275,7 @@ static void let_wait(struct reader *r, const struct rating *rating)
 
 	for (i = 0; i < r->npipes; i++) {
 		if (r->unread & bit_of(i) && rating[i].rank == EARLY)
-			pass_over(r, i, rating[i].expected);
+			step_past(r, i, rating[i].expected);
 	}
 }
 

@@ -3,7 +3,7 @@
  * Which pipe is read next, and how much of it.
  *
  * Messages of a connection lie in many pipes, and what is read before its turn
- * has to be copied and held. So that pipe is read first whose next message is
+ * has to be copied and queued. So that pipe is read first whose next message is
  * due; the header of the message that was read in part tells what is next.
  *
  * A pipe whose next message is early waits, its bytes in the kernel: on it the
@@ -39,7 +39,7 @@ enum {
 struct reader_ops {
 	/*
 	 * Which number does the connection of that message on @pipe expect? False: it
-	 * would not be held whatever its number; there may be no such connection.
+	 * would not be queued whatever its number; there may be no such connection.
 	 */
 	bool (*expects)(void *arg, unsigned int pipe,
 			const struct wire_head *head, uint32_t *number);

@@ -9,7 +9,7 @@
 #include "../conn/conn.h"
 #include "session_inside.h"
 
-_Static_assert(READER_MAX <= ENGINE_SCRATCH - 2 * WIRE_MESSAGE_MAX, "what one read brings fits");
+_Static_assert(READER_MAX <= ENGINE_SCRATCH - 2 * WIRE_LARGE_MAX, "what one read brings fits");
 
 /*
  * After so many bytes, or messages, the loop gets its turn, for applications' sockets and
@@ -50,7 +50,7 @@ static uint64_t came(void *arg, uint64_t pipes)
 		if (!p || p->watch.fd < 0 || !(pipes >> i & 1))
 			continue;
 		bit[n] = UINT64_C(1) << i;
-		if (p->layer && p->layer->held)
+		if (p->layer && p->layer->pending)
 			found |= bit[n];
 		asked[n++] = (struct pollfd){ .fd = p->fd, .events = POLLIN };
 	}
@@ -81,13 +81,14 @@ static const struct reader_ops ops = {
 static size_t make_room(struct session *s)
 {
 	struct pipe_shared *shared = &s->shared;
+	size_t largest = pipe_largest(shared);
 
 	if (shared->scratch_size - shared->scratch_used <
-	    READER_LEAST + WIRE_MESSAGE_MAX)
+	    READER_LEAST + largest)
 		delivery_flush(s);
 	if (!s->in.delivery.n)
 		shared->scratch_used = 0;
-	return shared->scratch_size - shared->scratch_used - WIRE_MESSAGE_MAX;
+	return shared->scratch_size - shared->scratch_used - largest;
 }
 
 static void learn(struct pipe *p, size_t got, int64_t took)
@@ -129,7 +130,7 @@ static size_t read_pipe(struct session *s, unsigned int i, size_t most)
 		learn(p, got, took);
 	known = pipe_keeps_order(p) && pipe_head(p, &head);
 	reader_was_read(&s->in.reader, i, most, got, known ? &head : NULL,
-			p->partial_len);
+			p->partial.len);
 	return got;
 }
 
@@ -139,7 +140,7 @@ static bool stands_still(const struct session *s)
 }
 
 /*
- * All hold too much, and who holds most is about to shed some of it. Did every session read
+ * All have too much, and who has most is about to shed some of it. Did every session read
  * on until then, each would add to that what a round brings.
  */
 static bool awaits_relief(const struct session *s)

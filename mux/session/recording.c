@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a connection that is over. Those of the other end that carried nothing, as
+ * The record of a connection that has ended. Those of the other end that carried nothing, as
  * whatever was refused, cost it a message each: were all recorded, it could fill a disk.
  */
 #include "../conn/conn.h"
@@ -25,7 +25,7 @@ static bool is_recorded(struct session *s, const struct conn *c, int64_t now)
 	return s->recording.empty++ < EMPTY_RECORDS;
 }
 
-void recording_over(struct session *s, const struct conn *c)
+void recording_conn_ended(struct session *s, const struct conn *c)
 {
 	int64_t now = loop_clock();
 

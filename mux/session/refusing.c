@@ -11,9 +11,9 @@ void session_pays_as(struct session *s, const struct sockaddr_storage *addr)
 	payer_name(addr, s->payer);
 }
 
-bool session_refuses(struct session *s, enum refusal what)
+bool session_notes(struct session *s, enum incident what)
 {
-	return refusals_note(s->engine->limits, what,
+	return incidents_note(s->engine->limits, what,
 			     *s->payer ? s->payer : s->peer);
 }
 
@@ -31,13 +31,13 @@ void session_turn_away(struct session *s, struct conn *c)
 	s->nturned_away++;
 	s->engine->conns--;
 	engine_balance(s->engine);
-	inbound_holds(s, CONN_REFUSED_MEMORY);
+	inbound_charge(s, CONN_REFUSED_MEMORY);
 }
 
 void session_turned_away_gone(struct session *s)
 {
 	s->nturned_away--;
-	inbound_holds(s, -CONN_REFUSED_MEMORY);
+	inbound_charge(s, -CONN_REFUSED_MEMORY);
 }
 
 /* A flow may have none yet. */
@@ -55,7 +55,7 @@ static struct conn *oldest(const struct session *s, bool has_socket)
 {
 	struct list *pos, *tmp;
 
-	list_each(pos, tmp, &s->conn_owner.holding) {
+	list_each(pos, tmp, &s->conn_owner.sockets) {
 		struct conn *c = list_entry(pos, struct conn, place);
 
 		if (!has_socket || has_own_socket(c))
@@ -72,10 +72,10 @@ bool session_gives_up(struct session *s)
 		c = oldest(s, false);
 	if (!c)
 		return false;
-	if (session_refuses(s, REFUSAL_DESCRIPTORS))
+	if (session_notes(s, INCIDENT_DESCRIPTORS))
 		log_warn(s->engine->log, "session %u: connection %u was reset: its peer has most of the descriptors, and another one needs one",
 			 s->number, c->id);
-	conn_refuse(c, CONN_END_LIMIT);
+	conn_reset(c, CONN_END_LIMIT);
 	return true;
 }
 

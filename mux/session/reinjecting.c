@@ -6,7 +6,8 @@
  * is left out.
  *
  * A timer looks while anything is kept. What timely finds silent gets nothing new before something of it is
- * acknowledged: tails does the same with what is overdue.
+ * acknowledged: tails does the same with what is overdue. It is asked meanwhile, so that TCP learns at
+ * once that it is silent no more.
  */
 #include <string.h>
 
@@ -17,6 +18,13 @@
 
 /* Whoever answers is busy for so long now and then, however short the round trip. */
 #define PATIENCE_LEAST (10 * NS_PER_MS)
+
+/*
+ * A pipe that is silent is asked so often whether it is so still. What arrives behind a gap shows TCP
+ * the gap, which its timer alone would find much later; and where the receiver has more than the
+ * timer took for lost, TCP believes that nothing was.
+ */
+#define ASK (50 * NS_PER_MS)
 
 /* Nobody tells of a pipe that timed out; and what no pipe took is tried again. */
 #define LOOK (20 * NS_PER_MS)
@@ -40,10 +48,11 @@ static int64_t patience(const struct pipe *p)
 
 /* --- what --- */
 
-/* Is there another pipe that could take it? */
-static bool has_taker(const struct session *s, const struct pipe *p,
+/* Paths with another pipe that could take it: bits. */
+static uint8_t takers(const struct session *s, const struct pipe *p,
 		      uint8_t paths)
 {
+	uint8_t bits = 0;
 	unsigned int i;
 
 	for (i = 0; i < s->paths.npipes; i++) {
@@ -52,9 +61,43 @@ static bool has_taker(const struct session *s, const struct pipe *p,
 		if (other != p && !other->doubtful && !other->overdue &&
 		    !other->standby &&
 		    path_bits_have(paths, other->path->number))
+			bits |= (uint8_t)(1 << other->path->number);
+	}
+	return bits;
+}
+
+static bool lives(const struct session *s, const struct path *path)
+{
+	int64_t now = loop_now(s->engine->loop);
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++) {
+		const struct pipe *p = path->pipes[i];
+
+		if (reinject_path_lives(p->looked_at - ns(p->info.unheard_ms),
+					ns(p->info.rtt_ms), now))
 			return true;
 	}
 	return false;
+}
+
+/* Was it on its way on @p when that was found silent? */
+static bool met_silence(const struct session *s, const struct pipe *p,
+			int64_t sent_at)
+{
+	return sent_at <= s->ext->leg[p->index].silence.at;
+}
+
+/* The paths that a copy of @sent may take, which @p holds: bits. */
+static uint8_t paths_for(const struct session *s, const struct pipe *p,
+			 const struct sent_run *sent)
+{
+	uint8_t all = takers(s, p, sent->run->paths);
+	uint8_t others = all & (uint8_t)~(1U << p->path->number);
+	bool silent = met_silence(s, p, sent->sent_at) &&
+		      s->ext->leg[p->index].silence.of_path;
+
+	return others && (silent || !lives(s, p->path)) ? others : all;
 }
 
 static bool went_twice(const struct sent_run *sent)
@@ -77,10 +120,23 @@ static struct sent_run *head_of(const struct session *s, const struct pipe *p)
 		struct sent_run *sent = sent_run_of(item);
 
 		if (sent->end > at && !item->there && !went_twice(sent) &&
-		    has_taker(s, p, sent->run->paths))
+		    takers(s, p, sent->run->paths))
 			return sent;
 	}
 	return NULL;
+}
+
+/*
+ * For a message that was on its way in a silence it is waited as long as was known before. The first
+ * acknowledgement afterwards is for TCP a round trip as long as the silence, so that srtt + 4 rttvar
+ * may become longer than its own timer.
+ */
+static void know_of_before(const struct leg_silence *known, struct tail *tail)
+{
+	if (known->round_trip < tail->round_trip)
+		tail->round_trip = known->round_trip;
+	if (known->patience < tail->patience)
+		tail->patience = known->patience;
 }
 
 static struct reinject_head tell(const struct session *s, const struct pipe *p,
@@ -88,10 +144,11 @@ static struct reinject_head tell(const struct session *s, const struct pipe *p,
 {
 	const struct pipe_info *info = &p->info;
 	const struct sent_run *sent = head_of(s, p);
+	struct reinject_head head;
 
 	if (!sent)
 		return (struct reinject_head){ .there = false };
-	return (struct reinject_head){
+	head = (struct reinject_head){
 		.there = true,
 		.sent_at = sent->sent_at,
 		.timed_out = info->timed_out,
@@ -105,6 +162,23 @@ static struct reinject_head tell(const struct session *s, const struct pipe *p,
 			.patience = patience(p),
 		},
 	};
+	if (met_silence(s, p, sent->sent_at))
+		know_of_before(&s->ext->leg[p->index].silence, &head.tail);
+	return head;
+}
+
+/*
+ * The same of what may go again. After a silence it is not waited anew for what met that: TCP repairs it
+ * by windows that begin with a segment, which takes several round trips.
+ */
+static struct reinject_head tell_due(const struct session *s,
+				     const struct pipe *p, int64_t now)
+{
+	struct reinject_head head = tell(s, p, now);
+
+	if (head.there && met_silence(s, p, head.sent_at))
+		head.tail.heard_at = head.sent_at;
+	return head;
 }
 
 /* The pipe of which something goes again now; NULL: none, and @look_at is as reinject_pick() says. */
@@ -116,7 +190,7 @@ static struct pipe *pick(struct session *s, int64_t *look_at)
 	int best;
 
 	for (i = 0; i < s->paths.npipes; i++)
-		head[i] = tell(s, s->paths.pipes[i], now);
+		head[i] = tell_due(s, s->paths.pipes[i], now);
 	best = reinject_pick(mode_of(s), s->ext->owed, head, s->paths.npipes, now,
 			     look_at);
 	return best < 0 ? NULL : s->paths.pipes[best];
@@ -145,7 +219,7 @@ void reinjecting_look(struct session *s, struct view *view)
 		return;
 	view->repeat = true;
 	view->repeat_of = p;
-	view->repeat_paths = sent->run->paths;
+	view->repeat_paths = paths_for(s, p, sent);
 	view->repeat_ahead = mode_of(s) == REINJECT_MPFLEX;
 }
 
@@ -172,10 +246,57 @@ struct run *reinjecting_copy(struct session *s)
 
 /* --- when --- */
 
-static void doubt(struct extended *x, struct pipe *p)
+/* A silence that goes on is the same one: what @p holds was sent before it. */
+static void doubt(struct extended *x, struct pipe *p, int64_t now)
 {
+	struct leg *leg = &x->leg[p->index];
+	const struct sent_run *head = head_of(x->s, p);
+
 	p->doubtful = x->doubts = true;
-	x->leg[p->index].doubted_at = pipe_arrived(p);
+	leg->doubted_at = pipe_arrived(p);
+	if (head && head->sent_at > leg->silence.at)
+		leg->silence = (struct leg_silence){
+			.at = now, .round_trip = ns(p->info.rtt_ms),
+			.patience = patience(p), .until = p->tx_bytes,
+			.of_path = !lives(x->s, p->path),
+		};
+}
+
+/* Each pipe of which something is overdue, whether or not a copy may go now. */
+static void doubt_overdue(struct session *s, int64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
+		struct reinject_head head = tell(s, p, now);
+		int64_t look_at;
+
+		if (reinject_pick(REINJECT_TIMELY, false, &head, 1, now,
+				  &look_at) == 0)
+			doubt(s->ext, p, now);
+	}
+}
+
+/* Is any pipe silent? Those that are, are asked. */
+static bool ask_silent(struct session *s, int64_t now)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++) {
+		const struct pipe *p = s->paths.pipes[i];
+		struct leg_silence *silence = &s->ext->leg[p->index].silence;
+
+		if (pipe_arrived(p) >= silence->until)
+			continue;
+		any = true;
+		if (now - silence->asked_at < ASK)
+			continue;
+		silence->asked_at = now;
+		control_ask_again(s, p);
+	}
+	return any;
 }
 
 static bool is_anything_kept(const struct session *s)
@@ -194,6 +315,7 @@ static void look(struct timer *t)
 	struct session *s = x->s;
 	int64_t now = loop_now(s->engine->loop), look_at;
 	struct pipe *p;
+	bool silent;
 	unsigned int i;
 
 	for (i = 0; i < s->paths.npipes; i++)
@@ -201,14 +323,15 @@ static void look(struct timer *t)
 	p = pick(s, &look_at);
 	if (p) {
 		x->reinjects = true;
-		if (mode_of(s) == REINJECT_TIMELY)
-			doubt(x, p);
 		loop_after(s->engine->loop, &s->out.pump);
 	}
+	if (mode_of(s) == REINJECT_TIMELY)
+		doubt_overdue(s, now);
+	silent = ask_silent(s, now);
 	/* Before its time nothing is overdue; of all else nobody tells. */
-	if (p || look_at == TAIL_NEVER)
+	if (p || silent || look_at == TAIL_NEVER)
 		look_at = now + LOOK;
-	if (is_anything_kept(s))
+	if (silent || is_anything_kept(s))
 		loop_timer_at(s->engine->loop, t, look_at);
 }
 
@@ -241,6 +364,7 @@ void reinjecting_acked(struct session *s, const struct wire_ack *ack)
 void reinjecting_enter(struct leg *leg)
 {
 	leg->twice_to = 0;
+	leg->silence = (struct leg_silence){ 0 };
 }
 
 void reinjecting_init(struct extended *x)

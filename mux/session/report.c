@@ -39,7 +39,7 @@ void session_look_at_path(struct session *s, unsigned int number,
 
 	*at = (struct path_figures){
 		.pipes = path->npipes,
-		.rests = paths_rests(&s->paths, path),
+		.standby = paths_stands_by(&s->paths, path),
 		.down = s->ext && s->ext->way[number].down,
 		.held = path_held(path),
 		.written = path->written,

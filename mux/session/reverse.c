@@ -122,14 +122,14 @@ void reverse_listening(struct session *s, const struct wire_listening *what)
 void reverse_open(struct session *s, struct conn *c)
 {
 	if (!session_reverses(s) || !s->role->accepted) {
-		conn_refuse(c, CONN_END_DENIED);
+		conn_reset(c, CONN_END_DENIED);
 	} else if (s->ext->reverse.conns <= most(s)) {
 		s->role->accepted(s, c);
 	} else {
-		if (session_refuses(s, REFUSAL_CONNECTIONS))
+		if (session_notes(s, INCIDENT_CONNECTIONS))
 			log_warn(s->engine->log, "session %u: connection %u and others from RP were refused: they may have half of --max-conns",
 				 s->number, c->id);
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 	}
 }
 

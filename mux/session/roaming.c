@@ -2,7 +2,7 @@
 /*
  * LP's host may get other addresses and routes under a session. The kernel keeps
  * a pipe whose address is gone for many minutes, and says nothing; so pipes are looked
- * at whenever it reports a change. A pipe is over when its address is none of this host's
+ * at whenever it reports a change. A pipe ends when its address is none of this host's
  * any more, or when its packets would leave by another device or gateway than when
  * it began: behind that one may be another network, or another translation of
  * addresses. While there is no route at all it stays: whoever replaces a route may take
@@ -123,7 +123,7 @@ static void look_at_pipe(struct session *s, struct pipe *p,
 	sock_address(p->fd, &from);
 	snprintf(why, sizeof(why), "pipe %u: %s, where it leaves from, %s",
 		 p->index, addr_host(&from, text), what);
-	extended_pipe_over(s, p, false, why);
+	extended_pipe_ended(s, p, false, why);
 }
 
 static void look_at_joining(const struct extended *x, struct leg *leg,
@@ -144,7 +144,7 @@ static void roam(struct extended *x, const struct host *host)
 
 	for (i = 0; i < PATHS_MAX; i++)
 		had[i] = s->paths.path[i].npipes > 0;
-	/* A pipe that is over leaves its place to the one behind it. */
+	/* A pipe that has ended leaves its place to the one behind it. */
 	for (i = s->paths.npipes; i-- > 0;)
 		look_at_pipe(s, s->paths.pipes[i], host);
 	for (i = 0; i < PIPES_MAX; i++)

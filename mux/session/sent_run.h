@@ -18,7 +18,9 @@ struct sent_run {
 	struct run *run;
 	int64_t sent_at;
 	uint64_t end;		/* in the pipe's stream */
+	uint64_t counted;	/* the count of its last message there */
 	int64_t arrives_at;	/* as its path was forecast, where twins are made */
+	uint32_t incarnation;	/* of the pipe */
 	uint8_t pipe;		/* its index */
 	uint8_t paths;		/* so many links: */
 	struct list due[];	/* by path: of what may go there as well, as it was sent */

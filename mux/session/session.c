@@ -63,13 +63,13 @@ void session_tell_room(struct session *s)
 		s->role->room(s);
 }
 
-static void conn_is_over(struct conn *c)
+static void conn_has_ended(struct conn *c)
 {
 	struct session *s = c->owner->self;
 
 	sched_forget(&s->sched, c, loop_now(s->engine->loop));
-	s->dialect->conn_over(s, c);
-	recording_over(s, c);
+	s->dialect->conn_ended(s, c);
+	recording_conn_ended(s, c);
 	s->engine->gone.ended[c->end]++;
 	session_tell_room(s);
 }
@@ -121,7 +121,7 @@ static const struct conn_ops conn_ops = {
 	.lost = conn_has_lost,
 	.filled = conn_has_filled,
 	.missized = refusing_missized,
-	.over = conn_is_over,
+	.ended = conn_has_ended,
 	.gone = conn_is_gone,
 };
 
@@ -176,7 +176,7 @@ static void pipe_readable(struct pipe *p)
 }
 
 /*
- * A pipe is over. Where the session is ending anyway nothing is lost by that;
+ * A pipe has ended. Where the session is ending anyway nothing is lost by that;
  * else its dialect knows what it means.
  */
 __attribute__((format(printf, 3, 4)))
@@ -195,14 +195,14 @@ static void lose_pipe(struct pipe *p, bool broke, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(why, sizeof(why), fmt, args);
 	va_end(args);
-	s->dialect->pipe_over(s, p, broke, why);
+	s->dialect->pipe_ended(s, p, broke, why);
 }
 
 static void pipe_broken(struct pipe *p, const char *what, const char *detail)
 {
 	struct session *s = p->owner;
 
-	if (!s->stopping && session_refuses(s, REFUSAL_PROTOCOL))
+	if (!s->stopping && session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: pipe %u, %s: session ended",
 			 s->number, p->index, detail);
 	lose_pipe(p, true, "pipe %u brought %s", p->index, what);
@@ -288,7 +288,7 @@ static void abort_conns(struct session *s, enum conn_end why)
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (!c->over || c->state == CONN_HEEDING)
+		if (!c->ended || c->state == CONN_HEEDING)
 			conn_abort(c, why);
 	}
 }

@@ -20,7 +20,7 @@
 #include <stdio.h>
 
 #include "../conn/hint.h"
-#include "../settings/refusal.h"
+#include "../settings/incident.h"
 #include "../wire/destination.h"
 #include "engine.h"
 
@@ -33,13 +33,13 @@ struct session;
 struct session_role {
 	/*
 	 * A SYN or OPEN arrived: connect @c to c->dst (conn_connecting(), conn_attach(),
-	 * or conn_refuse()). NULL: this end opens connections itself, with
+	 * or conn_reset()). NULL: this end opens connections itself, with
 	 * session_open(), and what arrives is downlink.
 	 */
 	void (*open)(struct session *s, struct conn *c);
 	/*
 	 * RP, in the extension: an OPEN of a flow of datagrams arrived. Take it
-	 * (flow_take()) or refuse it (conn_refuse()). NULL: none are taken.
+	 * (flow_take()) or refuse it (conn_reset()). NULL: none are taken.
 	 */
 	void (*open_flow)(struct session *s, struct conn *c);
 	/*
@@ -89,7 +89,7 @@ struct session_role {
 	void (*first_bytes)(struct session *s, struct conn *c);
 	/* An id became free, or a connection went: there is room again. */
 	void (*room)(struct session *s);
-	/* It is over, and freed as soon as this returns. */
+	/* It has ended, and is freed as soon as this returns. */
 	void (*ended)(struct session *s);
 };
 
@@ -114,7 +114,7 @@ int session_add_pipe(struct session *s, int fd);
 void session_lose_pipe(struct session *s, struct pipe *p);
 void session_start(struct session *s);
 
-/* What it holds for applications counts there, too. */
+/* What waits for its applications is charged there, too. */
 void session_counts_in(struct session *s, struct hoard *h);
 /*
  * Of how much memory in all @layers, of the pipes of the only session, are such a part
@@ -124,15 +124,15 @@ size_t session_memory_for(size_t layers);
 /* What it takes of the loop's time is taken of @b. NULL: of a budget of its own, as before. */
 void session_takes_time_of(struct session *s, struct budget *b);
 /*
- * What it is refused counts for whom @addr counts for (base/payer.h), as do refusals
- * that know no session. Else for the name of its peer.
+ * Its incidents count for whom @addr counts for (base/payer.h), as do those that know no
+ * session. Else for the name of its peer.
  */
 void session_pays_as(struct session *s, const struct sockaddr_storage *addr);
 /* It met the limit @what, or did what is @what: counts it, and says whether to log it. */
-bool session_refuses(struct session *s, enum refusal what);
+bool session_notes(struct session *s, enum incident what);
 /*
  * @c, which the other end asks for, gets no place: the caller refuses it, or what comes
- * for it. From here on it counts as what the session holds, until it is gone.
+ * for it. From here on it is charged to the session, until it is gone.
  */
 void session_turn_away(struct session *s, struct conn *c);
 void session_turned_away_gone(struct session *s);
@@ -157,7 +157,7 @@ int session_open(struct session *s, int fd, const struct destination *to,
 /*
  * The same for an application that must hear first whether it worked. There is
  * no socket yet: role->answered() tells when to conn_attach() it, or that there will
- * be nothing to attach it to. c->asker is the caller's to use. conn_refuse() ends
+ * be nothing to attach it to. c->asker is the caller's to use. conn_reset() ends
  * it before, and tells RP. NULL when no id or place is free. In the extension only.
  */
 struct conn *session_ask(struct session *s, const struct destination *to);
@@ -205,7 +205,7 @@ int64_t session_alone_since(const struct session *s);
 bool session_is_unknown(const struct session *s);
 /*
  * LP: addresses, routes or links of @host changed. In the extension pipes that went with
- * an address or another route are over, and dialled again at once; all others are
+ * an address or another route are ended, and dialled again at once; all others are
  * asked whether they are still there. In the baseline it is only said.
  */
 void session_roam(struct session *s, const struct host *host);
@@ -230,7 +230,7 @@ struct engine *session_engine(const struct session *s);
 /* What a session has on one of its paths. */
 struct path_figures {
 	unsigned int pipes;
-	bool rests;		/* nothing new goes on it now */
+	bool standby;		/* nothing new goes on it now */
 	bool down;		/* LP: it lost all pipes with its device or address */
 	double rtt_ms;		/* the least of its pipes; 0: it has none */
 	size_t held;		/* bytes that its pipes hold, */

@@ -53,7 +53,7 @@ struct session {
 	void *owner;
 	unsigned int number;
 	char peer[ADDR_TEXT];
-	char payer[PAYER_TEXT];	/* whom its refusals count for; "": for @peer */
+	char payer[PAYER_TEXT];	/* whom its incidents count for; "": for @peer */
 	char why[160];		/* it ended */
 	bool stopping;		/* in order; nothing is relayed any more */
 	bool dead;		/* waits for its end task */
@@ -148,7 +148,7 @@ void standby_stop(struct session *s);
 void standby_watch(struct session *s, struct path *path);
 /*
  * Finds out again which pipes carry nothing new: to be called when a pipe went, or began or
- * ceased to look dead, and when a path began or ceased to rest.
+ * ceased to look dead, and when a path began or ceased to stand by.
  */
 void standby_find(struct session *s);
 
@@ -156,11 +156,11 @@ void standby_find(struct session *s);
 void pausing_start(struct session *s);
 void pausing_stop(struct session *s);
 void pausing_shed(struct hoard *h, size_t bytes);
-/* As dialect.queued and .released, of the baseline; and @c is over for the pipes. */
+/* As dialect.queued and .released, of the baseline; and @c has ended for the pipes. */
 void pausing_queued(struct session *s, struct conn *c, size_t bytes);
 void pausing_released(struct session *s, struct conn *c, size_t queued,
 		      size_t early);
-void pausing_over(struct session *s, struct conn *c);
+void pausing_conn_ended(struct session *s, struct conn *c);
 /*
  * The time by which closed ids are remembered. It stands still while pipes pause: what the old
  * owner of an id sent may lie in them unread.
@@ -173,8 +173,8 @@ void gaps_stop(struct session *s);
 void gaps_note(struct session *s, struct conn *c);
 
 /* recording */
-/* @c is over for the pipes: once. */
-void recording_over(struct session *s, const struct conn *c);
+/* @c has ended for the pipes: once. */
+void recording_conn_ended(struct session *s, const struct conn *c);
 
 /* reading */
 void reading_start(struct session *s);

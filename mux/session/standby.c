@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which pipes carry nothing new: those of a path that rests, those that look dead, and where a
+ * Which pipes carry nothing new: those of a path on standby, those that look dead, and where a
  * path has pipes of SCTP and others, those of one kind. Which kind it is goes by how much is
  * lost (path/losses.h).
  */
@@ -19,7 +19,7 @@ static bool has_turn(const struct pipe *p)
 }
 
 /* Where none of them can carry anything, the others do. */
-static void set_standby(struct path *path, bool rests)
+static void set_standby(struct path *path, bool standby)
 {
 	bool any = false;
 	unsigned int i;
@@ -29,7 +29,7 @@ static void set_standby(struct path *path, bool rests)
 	for (i = 0; i < path->npipes; i++) {
 		struct pipe *p = path->pipes[i];
 
-		p->standby = rests || p->relieved || (any && !has_turn(p));
+		p->standby = standby || p->relieved || (any && !has_turn(p));
 	}
 }
 
@@ -39,7 +39,7 @@ void standby_find(struct session *s)
 
 	for (i = 0; i < s->paths.npaths; i++)
 		set_standby(&s->paths.path[i],
-			    paths_rests(&s->paths, &s->paths.path[i]));
+			    paths_stands_by(&s->paths, &s->paths.path[i]));
 }
 
 static void say_switch(struct session *s, const struct losses *l)

@@ -23,7 +23,7 @@
 #include "../path/path.h"
 #include "../pipe/pipe.h"
 #include "../sched/sched.h"
-#include "../settings/refusal.h"
+#include "../settings/incident.h"
 #include "../settings/settings.h"
 #include "figures.h"
 
@@ -45,7 +45,7 @@ struct stats {
 
 /* --- the pieces of a line --- */
 
-/* Whatever a string holds, the line stays ASCII and one line. */
+/* Whatever is in a string, the line stays ASCII and one line. */
 static void put_string(struct stats *st, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -316,7 +316,7 @@ static const char *state_of(const struct path *path)
 }
 
 void stats_path(struct stats *st, unsigned int session, unsigned int number,
-		const struct path *path, const char *name, bool rests)
+		const struct path *path, const char *name, bool standby)
 {
 	int64_t now = loop_clock();
 
@@ -327,7 +327,7 @@ void stats_path(struct stats *st, unsigned int session, unsigned int number,
 	put_u64(st, "path", number);
 	put_text(st, "name", name);
 	put_text(st, "state", state_of(path));
-	fprintf(st->out, ",\"rests\":%s", rests ? "true" : "false");
+	fprintf(st->out, ",\"rests\":%s", standby ? "true" : "false");
 	put_u64(st, "cost", path->cost);
 	put_u64(st, "pipes", path->npipes);
 	put_u64(st, "written", path->written);
@@ -464,8 +464,8 @@ void stats_limits(struct stats *st, const uint64_t *count)
 	if (!begin(st, "limits"))
 		return;
 	put_time(st, "time", now);
-	for (i = 0; i < REFUSAL_KINDS; i++)
-		put_u64(st, refusal_kinds[i].name, count[i]);
+	for (i = 0; i < INCIDENT_KINDS; i++)
+		put_u64(st, incident_kinds[i].name, count[i]);
 	end(st, now);
 	stats_flush(st);
 }

@@ -41,7 +41,7 @@ void stats_pipe(struct stats *st, unsigned int session, unsigned int path,
 		const struct pipe *p, const char *state);
 /* One of several: its @name, or NULL, and whether it carries nothing now. */
 void stats_path(struct stats *st, unsigned int session, unsigned int number,
-		const struct path *path, const char *name, bool rests);
+		const struct path *path, const char *name, bool standby);
 /* What the pipes of a path hold together at the moment, and their limit. */
 void stats_aggregate(struct stats *st, unsigned int session,
 		     unsigned int number, const struct path *path);
@@ -83,7 +83,7 @@ struct stats_counts {
 	} datagrams;
 };
 
-/* How often each limit of the process was met so far, by enum refusal. */
+/* How often each limit of the process was met so far, by enum incident. */
 void stats_limits(struct stats *st, const uint64_t *count);
 
 void stats_counters(struct stats *st, unsigned int session,

@@ -32,7 +32,7 @@ static void sample_path(struct session *s, unsigned int number)
 	if (s->paths.npaths > 1)
 		stats_path(stats, s->number, number, path,
 			   path_set_name(&s->engine->settings->paths, number),
-			   paths_rests(&s->paths, path));
+			   paths_stands_by(&s->paths, path));
 	stats_aggregate(stats, s->number, number, path);
 	if (path->mixed)
 		stats_losses(stats, s->number, number, &path->losses);
@@ -68,23 +68,34 @@ static void sample_timer(struct timer *t)
 				(double)NS_PER_SEC));
 }
 
+/* Of those that this session keeps for what comes next, and did not use since the last call. */
+static bool free_buffers(struct session *s)
+{
+	bool freed = run_pool_release(&s->shared.pool);
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++)
+		freed |= partial_release(&s->paths.pipes[i]->partial);
+	return freed;
+}
+
 /*
- * Traffic that is over leaves nothing behind for long. To look through the heap for what can go back
+ * Traffic that ended leaves nothing behind for long. To look through the heap for what can go back
  * takes time, so it waits until no session of this thread has a bulk under way, and is not done for
- * each where many come to rest.
+ * each where many become idle.
  */
-static void come_to_rest(struct session *s, int64_t now)
+static void become_idle(struct session *s, int64_t now)
 {
 	struct engine *engine = s->engine;
 
-	engine->rests |= run_pool_rest(&s->shared.pool);
-	if (!engine->rests || engine->kept ||
+	engine->idle |= free_buffers(s);
+	if (!engine->idle || engine->kept ||
 	    now - engine->gave_back_at < CHECK_INTERVAL)
 		return;
 	memory_forget(s->shared.scratch, s->shared.scratch_size);
 	memory_give_back();
 	engine->gave_back_at = now;
-	engine->rests = false;
+	engine->idle = false;
 }
 
 /* A peer that vanished without a word leaves nothing behind for long. */
@@ -96,8 +107,8 @@ static void check_timer(struct timer *t)
 	char why[64];
 	unsigned int i;
 
-	come_to_rest(s, now);
-	/* A pipe that is over may leave its place to the one behind it. */
+	become_idle(s, now);
+	/* A pipe that has ended may leave its place to the one behind it. */
 	for (i = s->paths.npipes; session_is_up(s) && i-- > 0;) {
 		struct pipe *p = s->paths.pipes[i];
 
@@ -106,7 +117,7 @@ static void check_timer(struct timer *t)
 		snprintf(why, sizeof(why),
 			 "pipe %u: nothing was acknowledged for %d s", p->index,
 			 UNHEARD_SECONDS);
-		s->dialect->pipe_over(s, p, false, why);
+		s->dialect->pipe_ended(s, p, false, why);
 	}
 	if (!s->dead)
 		loop_timer_in(s->engine->loop, t, CHECK_INTERVAL);

@@ -6,8 +6,9 @@
  * acknowledgements take (lately, but a round trip at least), and another pipe made progress
  * since or is free. What is kept for it then goes again on others, and it gets nothing new.
  * It is cleared when all that it was given has been parsed: an ACK of a part may be of what
- * came before the pipe died, late, by way of another one. Without any progress for
- * SUSPECT_PATIENCE it is over, and LP dials it again.
+ * came before the pipe died, late, by way of another one. Or as soon as its kernel hears of what
+ * it had not when the pipe became suspect: that comes by the pipe itself. Without any progress for
+ * SUSPECT_PATIENCE it is ended, and LP dials it again.
  * If no pipe of its path made progress meanwhile, but one of another path did, then all of that
  * path are suspect at once: what goes again would else wait on one after the other.
  *
@@ -68,7 +69,9 @@ static void suspect(struct session *s, struct pipe *p, int64_t now)
 
 	log_debug(s->engine->log, "session %u: pipe %u is suspect", s->number,
 		  p->index);
+	pipe_look(p, now);
 	leg->suspect_since = now;
+	leg->suspect_at = pipe_outstanding(p) ? pipe_arrived(p) : UINT64_MAX;
 	p->relieved = true;
 	standby_find(s);
 	keeping_suspect(s->ext, leg);
@@ -108,8 +111,8 @@ static void suspect_path(struct session *s, const struct path *path, int64_t now
 }
 
 /*
- * LP's device is down, or its user wants nothing on it any more. What it holds goes again where
- * there is another path to take it.
+ * LP's device is down, or its user wants nothing on it any more. What is kept for it goes again
+ * where there is another path to take it.
  */
 void suspects_off(struct session *s, const struct path *path)
 {
@@ -135,6 +138,12 @@ static void clear(struct session *s, struct pipe *p)
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
+static bool is_back(struct pipe *p, const struct leg *leg, int64_t now)
+{
+	pipe_look(p, now);
+	return pipe_arrived(p) > leg->suspect_at;
+}
+
 /*
  * One batch of events has one time, and may bring both what made the pipe suspect and the ACK
  * that clears it.
@@ -151,6 +160,8 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 		if (leg->heard == leg->kept.sent)
 			clear(s, p);
 	}
+	if (leg->suspect_since && is_back(p, leg, now))
+		clear(s, p);
 	if (!leg->suspect_since) {
 		if (oldest &&
 		    now - oldest > suspects_patience(x, p, SUSPECT_LEAST) &&
@@ -166,7 +177,7 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 		return;
 	snprintf(why, sizeof(why), "pipe %u: nothing was acknowledged for %.1f s",
 		 p->index, (double)(now - last) / NS_PER_SEC);
-	extended_pipe_over(s, p, false, why);
+	extended_pipe_ended(s, p, false, why);
 }
 
 /* --- none makes progress --- */
@@ -220,7 +231,7 @@ static void probe(struct way *way, int64_t now)
 	if (!p)
 		return;
 	way->probing_since = now;
-	extended_pipe_over(way->x->s, p, false, "no pipe makes progress: one is dialled again");
+	extended_pipe_ended(way->x->s, p, false, "no pipe makes progress: one is dialled again");
 }
 
 /* The new pipe holds nothing yet. Of one that held nothing for long nobody knows: it is asked. */
@@ -240,7 +251,7 @@ void suspects_probed(struct way *way)
 		if (leg->progress_at > since)
 			continue;
 		if (oldest && now - oldest > STALLED_LEAST)
-			extended_pipe_over(s, p, false, "another one was dialled and works");
+			extended_pipe_ended(s, p, false, "another one was dialled and works");
 		else
 			control_ask(s, p);
 	}
@@ -254,7 +265,7 @@ static void look(struct timer *t)
 	bool suspects = false;
 	unsigned int i;
 
-	/* A pipe that is over leaves its place to the one behind it. */
+	/* A pipe that has ended leaves its place to the one behind it. */
 	for (i = s->paths.npipes; session_is_up(s) && i-- > 0;) {
 		struct pipe *p = s->paths.pipes[i];
 

@@ -202,7 +202,7 @@ static void look(struct timer *t)
 /* A message of which a part was acknowledged goes again from its beginning. */
 static bool affords(const struct extended *x, uint64_t from, uint64_t end)
 {
-	return tail_affords(x->sent, x->copies, end - from + WIRE_MESSAGE_MAX);
+	return tail_affords(x->sent, x->copies, end - from + pipe_largest(&x->s->shared));
 }
 
 /* Could it take a copy? */
@@ -211,7 +211,7 @@ static bool is_taker(const struct pipe *p)
 	return !p->overdue && !p->doubtful && !p->standby;
 }
 
-/* What is bound to paths that take none is left to TCP, and holds up nothing else. */
+/* What is bound to paths that take none is left to TCP, and delays nothing else. */
 static bool has_taker(const struct session *s, const struct leg *leg,
 		      uint64_t at)
 {

@@ -100,7 +100,7 @@ static bool has_more(const struct conn *c)
 {
 	uint64_t size = conn_size(c);
 
-	return conn_starves(c) || (!c->over && size && size < UINT64_MAX);
+	return conn_starves(c) || (!c->ended && size && size < UINT64_MAX);
 }
 
 /* What its connection sent last is not the end of that. */

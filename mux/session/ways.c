@@ -235,7 +235,7 @@ static bool is_sound(struct session *s, const struct wire_path *said)
 {
 	if (said->path < PATHS_MAX && said->state <= WIRE_PATH_OFF)
 		return true;
-	if (session_refuses(s, REFUSAL_PROTOCOL))
+	if (session_notes(s, INCIDENT_PROTOCOL))
 		log_warn(s->engine->log, "session %u: a PATH was dropped: path %u, state %u, and there are paths 0 to %d with states 0 to %d",
 			 s->number, said->path, said->state, PATHS_MAX - 1,
 			 WIRE_PATH_OFF);

@@ -5,24 +5,26 @@
  * are always read.
  *
  * A session's first connection begins with WINDOW_FIRST: twice what eight new pipes send in
- * their first round trip, so that it holds up no small object, and none with a gap that is
+ * their first round trip, so that it delays no small object, and none with a gap that is
  * repaired meanwhile. A later one finds pipes that have grown, and begins with half of what one
  * before it reached, as long as little of the memory is out. When its application takes a
  * quarter of it within a round trip, it is doubled: who sends doubles what is under way each
  * round trip at first, and shall not meet the window. That round trip begins with bytes that
- * come: when it began with OPEN, most of it was over before the first ones did. Bytes that wait
+ * come: when it began with OPEN, most of it had passed before the first ones did. Bytes that wait
  * for others before them count as taken, if the application leaves nothing lying: no
  * application can take them sooner, and behind what goes over a far path those of a near one
- * wait for most of the far round trip. What is granted and what waits for applications is,
- * together, at most window_memory for a session, and WINDOW_LEAST for each connection, which it
- * has in any case. A sixteenth of the memory is for those whose application takes what it has, and
- * an eighth for those that took more than sockets swallow by themselves. When the rest is out, of
- * those whose application leaves bytes and took none for WINDOW_IDLE_SECONDS the one that has
- * most is reset. A connection that has ended on the pipes is one of them as long as it has bytes
- * to write: it is granted nothing more, but its application may never read.
+ * wait for most of the far round trip. It is doubled as well when half of it lies behind a gap, as
+ * TCP takes seconds where the repair of one is lost, too. What is granted and what waits for
+ * applications is, together, at most window_memory for a session, and WINDOW_LEAST for each
+ * connection, which it has in any case. A sixteenth of the memory is for those whose application
+ * takes what it has, and an eighth for those that took more than sockets swallow by themselves.
+ * When all else is out, of those whose application leaves bytes and took none for
+ * WINDOW_IDLE_SECONDS the one that has most is reset. A connection that has ended on the pipes is
+ * one of them as long as it has bytes to write: it is granted nothing more, but its application
+ * may never read.
  *
- * What was granted cannot be taken back: an id whose connection is over keeps the
- * rest for its next one, and so does a connection to which nothing comes any more.
+ * What was granted cannot be taken back: an id whose connection has ended keeps the
+ * remainder for its next one, and so does a connection to which nothing comes any more.
  * That is counted apart, and may be as much again.
  *
  * So may what an opener sends before it hears how little it was granted. If all of that comes
@@ -39,20 +41,27 @@
 /* Of the memory a part in so many is for connections that begin with more than WINDOW_FIRST. */
 enum { FIRST_SHARE = 8 };
 
-static size_t waiting(const struct channel *ch)
+/* What its application left lying. */
+static size_t left_by(const struct channel *ch)
 {
 	return ch->conn ? conn_queued(ch->conn) : 0;
 }
 
-/* What the channel has of the memory. */
-static uint64_t share(const struct channel *ch)
+/* That, and what of this read is still to be offered to it, and may be left lying as well. */
+static size_t waiting(const struct session *s, const struct channel *ch)
 {
-	return channel_promised(ch) + waiting(ch);
+	return left_by(ch) + delivery_gathered(&s->in.delivery, ch->conn);
+}
+
+/* What the channel has of the memory. */
+static uint64_t share(const struct session *s, const struct channel *ch)
+{
+	return channel_promised(ch) + waiting(s, ch);
 }
 
 static uint64_t committed(const struct session *s)
 {
-	return s->ext->promised + s->in.queued;
+	return s->ext->promised + s->in.delivery.len + s->in.queued;
 }
 
 /*
@@ -98,7 +107,7 @@ static enum claim claim_of(const struct channel *ch)
 static bool grant(struct session *s, struct channel *ch, uint64_t want,
 		  enum claim claim)
 {
-	uint64_t has = share(ch), before = channel_promised(ch);
+	uint64_t has = share(s, ch), before = channel_promised(ch);
 	uint64_t left = memory_left(s, claim);
 	uint64_t told = ch->in.granted;
 
@@ -108,7 +117,7 @@ static bool grant(struct session *s, struct channel *ch, uint64_t want,
 		want = WINDOW_LEAST;
 	if (want <= has)
 		return false;
-	credit_grant(&ch->in, want - waiting(ch));
+	credit_grant(&ch->in, want - waiting(s, ch));
 	s->ext->promised += channel_promised(ch) - before;
 	return ch->in.granted > told;
 }
@@ -159,7 +168,7 @@ void windows_end(struct session *s, struct conn *c)
 /* Bytes that its application took, or would have taken if none before them were missing. */
 static uint32_t progress(const struct channel *ch)
 {
-	size_t left = waiting(ch);
+	size_t left = left_by(ch);
 	size_t early = left ? 0 : reorder_payload(&ch->order);
 
 	return (uint32_t)(ch->in.taken - left + early);
@@ -172,8 +181,8 @@ static void begin_round(struct channel *ch, int64_t now)
 }
 
 /* What goes over a far path has to be granted as long before as it takes there. */
-static bool round_is_over(const struct session *s, const struct channel *ch,
-			  int64_t now)
+static bool round_ended(const struct session *s, const struct channel *ch,
+			int64_t now)
 {
 	int64_t ns = now - ch->round_at;
 
@@ -185,7 +194,7 @@ void windows_arrival(const struct session *s, struct channel *ch)
 	int64_t now = loop_now(s->engine->loop);
 
 	/* What lies there is taken late, whatever comes behind it. */
-	if (!waiting(ch) && round_is_over(s, ch, now))
+	if (!left_by(ch) && round_ended(s, ch, now))
 		begin_round(ch, now);
 }
 
@@ -201,15 +210,31 @@ bool windows_spend(struct session *s, struct channel *ch, size_t len)
 	return allowed;
 }
 
+static void double_window(struct channel *ch)
+{
+	if (ch->window < WINDOW_MOST)
+		ch->window *= 2;
+}
+
 /* A quarter of the window was taken: in how long? */
 static void end_round(struct session *s, struct channel *ch, int64_t now)
 {
-	if (!round_is_over(s, ch, now) && ch->window < WINDOW_MOST)
-		ch->window *= 2;
-	/* Half of it is twice what was taken within a round trip, at least. */
-	if (ch->window / 2 > s->ext->window)
-		s->ext->window = ch->window / 2;
+	if (!round_ended(s, ch, now)) {
+		double_window(ch);
+		/* Half of it is twice what was taken within a round trip, at least. */
+		if (ch->window / 2 > s->ext->window)
+			s->ext->window = ch->window / 2;
+	}
 	begin_round(ch, now);
+}
+
+/*
+ * Half of the window lies behind a gap, and nothing with the application: if the gap stays, the
+ * sender is soon stopped by it alone, though all other pipes could send.
+ */
+static bool is_filled_by_a_gap(const struct channel *ch)
+{
+	return !left_by(ch) && reorder_payload(&ch->order) >= ch->window / 2;
 }
 
 /*
@@ -241,13 +266,15 @@ static void widen(struct session *s, struct channel *ch, int64_t now)
 	if ((int32_t)(progress(ch) - ch->round_from) >=
 	    (int32_t)(ch->window / 4))
 		end_round(s, ch, now);
-	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, claim_of(ch)))
+	if (is_filled_by_a_gap(ch))
+		double_window(ch);
+	if (share(s, ch) <= ch->window / 2 && grant(s, ch, ch->window, claim_of(ch)))
 		tell(s, ch);
 }
 
 static void taken_from(struct session *s, struct channel *ch, int64_t now)
 {
-	uint32_t taken = (uint32_t)(ch->in.taken - waiting(ch));
+	uint32_t taken = (uint32_t)(ch->in.taken - left_by(ch));
 
 	if (taken == ch->taken)
 		return;
@@ -263,7 +290,7 @@ void windows_taken(struct session *s, struct conn *c)
 	/* What is dropped with its socket was not taken. */
 	if (c->watch.fd < 0)
 		return;
-	if (!c->over)
+	if (!c->ended)
 		taken_from(s, c->channel, now);
 	else if (c->backlog)
 		c->backlog->taken_at = now;
@@ -279,10 +306,10 @@ void windows_early(struct session *s, struct channel *ch)
 
 /* --- those who take nothing --- */
 
-/* When its application was seen to take something. Once it is over its channel is another's. */
+/* When its application was seen to take something. Once it has ended its channel is another's. */
 static int64_t taken_at(const struct conn *c)
 {
-	if (!c->over)
+	if (!c->ended)
 		return c->channel->taken_at;
 	return c->backlog ? c->backlog->taken_at : 0;
 }
@@ -293,15 +320,15 @@ static bool is_idle(const struct conn *c, int64_t now)
 }
 
 /* The memory that is free without @c. */
-static uint64_t holds(const struct conn *c)
+static uint64_t takes(const struct session *s, const struct conn *c)
 {
-	return c->over ? conn_queued(c) : share(c->channel);
+	return c->ended ? conn_queued(c) : share(s, c->channel);
 }
 
-/* May it be reset for what it holds? */
-static bool is_much(const struct conn *c)
+/* May it be reset for what it takes? */
+static bool is_much(const struct session *s, const struct conn *c)
 {
-	return holds(c) > (c->over ? 0 : WINDOW_FIRST);
+	return takes(s, c) > (c->ended ? 0 : WINDOW_FIRST);
 }
 
 /*
@@ -318,9 +345,9 @@ static struct conn *most_idle(struct session *s, int64_t now)
 
 		if (c->fin_pending == WIRE_REASON_RST || !is_idle(c, now))
 			continue;
-		if (!c->over && !conn_queued(c))
+		if (!c->ended && !conn_queued(c))
 			set_in_use(s, c->channel, false);
-		else if (is_much(c) && (!most || holds(c) > holds(most)))
+		else if (is_much(s, c) && (!most || takes(s, c) > takes(s, most)))
 			most = c;
 	}
 	return most;
@@ -363,10 +390,10 @@ static void limit_queued(struct task *t)
 		if (!c)
 			return;
 		s->counts.queue_limit++;
-		if (session_refuses(s, REFUSAL_QUEUE))
+		if (session_notes(s, INCIDENT_QUEUE))
 			log_warn(s->engine->log, "session %u: connection %u has most, %zu bytes, of what waits for applications, which is too much: reset",
 				 s->number, c->id, conn_queued(c));
-		conn_refuse(c, CONN_END_LIMIT);
+		conn_reset(c, CONN_END_LIMIT);
 	}
 }
 
@@ -385,11 +412,11 @@ static void look(struct timer *t)
 	if (!memory_left(s, CLAIM_BEGINS) &&
 	    (c = most_idle(s, loop_now(s->engine->loop)))) {
 		s->counts.queue_limit++;
-		if (session_refuses(s, REFUSAL_QUEUE))
+		if (session_notes(s, INCIDENT_QUEUE))
 			log_warn(s->engine->log, "session %u: connection %u took nothing for %d s and has %llu bytes of the memory for windows, which is out: reset",
 				 s->number, c->id, WINDOW_IDLE_SECONDS,
-				 (unsigned long long)holds(c));
-		conn_refuse(c, CONN_END_LIMIT);
+				 (unsigned long long)takes(s, c));
+		conn_reset(c, CONN_END_LIMIT);
 	}
 	if (s->nconns)
 		loop_timer_in(s->engine->loop, t, LOOK);

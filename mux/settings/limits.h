@@ -17,15 +17,15 @@ enum {
 	/* without progress for this long the connection is reset. */
 	PAUSE_MS = 2000,
 	/*
-	 * A connection that goes on slowly may hold up the others for so long,
+	 * A connection that goes on slowly may delay the others for so long,
 	 */
 	STALL_MS = 5000,
 	/* and for one part in so many of the time that goes by; */
 	STALL_SHARE = 10,
-	/* who takes so many bytes a second does not hold them up. */
+	/* who takes so many bytes a second does not delay them. */
 	STALL_RATE = 10 << 20,
 
-	/* Out of order, bookkeeping included: the largest holder is reset. */
+	/* Out of order, bookkeeping included: who has most is reset. */
 	REORDER_MAX_SESSION = 64 << 20,
 	/* For want of one message for so long: the connection is reset. */
 	GAP_SECONDS = 30,
@@ -33,11 +33,11 @@ enum {
 	EARLY_MAX = 4 << 20,
 
 	/*
-	 * All that sessions of a process hold together, in order, out of order and
+	 * All that sessions of a process have charged together, in order, out of order and
 	 * kept, where nobody said how much that may be: --memory is a part in so many
 	 * of what the machine has.
 	 */
-	HELD_MAX = 640 << 20,
+	MEMORY_DEFAULT = 640 << 20,
 	MEMORY_SHARE = 4,
 	/*
 	 * Of it: what was sent and is not acknowledged has KEPT_SHARE, connections by
@@ -51,7 +51,7 @@ enum {
 	HOARD_SHARE = 8,
 	/*
 	 * A connection that is refused for want of a place has none, but takes this until
-	 * the other end is told: that counts as what its session holds.
+	 * the other end is told: that is charged to its session.
 	 */
 	CONN_REFUSED_MEMORY = 336,
 	/* With keys, what is taken by pipes that have not said HELLO has this one. */

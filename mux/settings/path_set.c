@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../base/refuse.h"
+#include "../base/reject.h"
 
 int path_set_fit(struct path_set *set, unsigned int pipes, char *why,
 		 size_t why_len)
@@ -18,10 +18,10 @@ int path_set_fit(struct path_set *set, unsigned int pipes, char *why,
 		backups += p->backup;
 	}
 	if (sum > PIPES_MAX)
-		return refuse(why, why_len, "--path: the paths have %u pipes together, and a session has %d at most",
+		return reject(why, why_len, "--path: the paths have %u pipes together, and a session has %d at most",
 			      sum, PIPES_MAX);
 	if (set->n && backups == set->n)
-		return refuse(why, why_len, "--path: all paths are backups, and there is none that they could stand in for");
+		return reject(why, why_len, "--path: all paths are backups, and there is none that they could stand in for");
 	return 0;
 }
 

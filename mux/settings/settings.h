@@ -69,7 +69,7 @@ struct settings {
 	uint64_t seed;		/* of the random policy, and of LP's first id */
 	bool seed_given;	/* on the command line */
 	unsigned int max_conns;	/* in a session */
-	size_t max_held;	/* bytes, by all sessions together, */
+	size_t max_memory;	/* bytes, by all sessions together, */
 	bool memory_given;	/* on the command line */
 	/* Of sessions of the extension: */
 	size_t window_memory;	/* for what applications did not take */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/refuse.h"
+#include "../base/reject.h"
 
 static const char *const names[TRANSPORTS] = {
 	[TRANSPORT_TCP] = "tcp",
@@ -58,13 +58,13 @@ static int parse_one(struct transport_set *set, const char *text,
 	unsigned int count;
 
 	if (t == TRANSPORTS)
-		return refuse(why, why_len, "'%.*s' is not one of tcp, mptcp, sctp",
+		return reject(why, why_len, "'%.*s' is not one of tcp, mptcp, sctp",
 			      (int)len, text);
 	if (transport_set_has(set, (enum transport)t))
-		return refuse(why, why_len, "%s is named twice",
+		return reject(why, why_len, "%s is named twice",
 			      names[t]);
 	if (parse_count(text + len, &count, end) || (**end && **end != ','))
-		return refuse(why, why_len, "'%.*s' is not a name and a number of pipes, such as %s:4",
+		return reject(why, why_len, "'%.*s' is not a name and a number of pipes, such as %s:4",
 			      (int)strcspn(text, ","), text,
 			      names[t]);
 	set->kind[set->n] = (enum transport)t;
@@ -103,10 +103,10 @@ int transport_set_fit(struct transport_set *set, unsigned int pipes, bool loose,
 		return 0;
 	}
 	if (missing)
-		return refuse(why, why_len, "--pipe: how many of each? Their numbers are to add up to PIPES, %u (such as tcp:4,sctp:4 for 8)",
+		return reject(why, why_len, "--pipe: how many of each? Their numbers are to add up to PIPES, %u (such as tcp:4,sctp:4 for 8)",
 			      pipes);
 	if (sum != pipes)
-		return refuse(why, why_len, "--pipe: the counts add up to %u, and PIPES is %u",
+		return reject(why, why_len, "--pipe: the counts add up to %u, and PIPES is %u",
 			      sum, pipes);
 	return 0;
 }

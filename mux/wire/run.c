@@ -73,14 +73,14 @@ void run_pool_fini(struct run_pool *pool)
 	*pool = (struct run_pool){ 0 };
 }
 
-bool run_pool_rest(struct run_pool *pool)
+bool run_pool_release(struct run_pool *pool)
 {
-	bool rests = !pool->used && pool->bytes;
+	bool unused = !pool->used && pool->bytes;
 
-	if (rests)
+	if (unused)
 		run_pool_fini(pool);
 	pool->used = false;
-	return rests;
+	return unused;
 }
 
 /*

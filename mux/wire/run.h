@@ -15,7 +15,7 @@
 #include "wire.h"
 
 /*
- * Of 256 KiB for bulk on fast paths, else of a quarter of that: most hold far less, and
+ * Of 256 KiB for bulk on fast paths, else of a quarter of that: most have far less, and
  * what is small enough a heap has at hand.
  */
 enum {
@@ -52,7 +52,7 @@ struct run {
 struct run_pool {
 	struct run *spare, *large;
 	size_t bytes;		/* of both */
-	bool used;		/* since run_pool_rest() */
+	bool used;		/* since run_pool_release() */
 };
 
 struct run *run_get(struct run_pool *pool);
@@ -63,7 +63,7 @@ void run_pool_fini(struct run_pool *pool);
  * To be called now and then: gives back all of them if none was taken since the last time. False:
  * there was none to be given back.
  */
-bool run_pool_rest(struct run_pool *pool);
+bool run_pool_release(struct run_pool *pool);
 
 /* Gives back what a run that must wait does not need, if that is half of it; it may move. */
 struct run *run_trim(struct run_pool *pool, struct run *run);

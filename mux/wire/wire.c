@@ -40,8 +40,12 @@ static size_t put_header(uint8_t *buf, uint16_t id, uint32_t number,
 	return WIRE_HEADER;
 }
 
-/* What a length field says: the type, and the size on the wire or -1. */
-static int classify(uint16_t length, enum wire_type *type)
+/*
+ * What a length field says: the type, and the size on the wire or -1. What is the session's own
+ * is small in any case.
+ */
+static int classify(uint16_t id, uint16_t length, size_t largest,
+		    enum wire_type *type)
 {
 	switch (length) {
 	case LENGTH_SYN:
@@ -52,12 +56,13 @@ static int classify(uint16_t length, enum wire_type *type)
 		return WIRE_FIN_SIZE;
 	}
 	*type = WIRE_DATA;
-	if (length <= WIRE_HEADER || length > WIRE_MESSAGE_MAX)
+	if (length <= WIRE_HEADER || length > (id ? largest : WIRE_MESSAGE_MAX))
 		return -1;
 	return length;
 }
 
-int wire_read(const uint8_t *buf, size_t len, struct wire_msg *msg)
+int wire_read_up_to(const uint8_t *buf, size_t len, size_t largest,
+		    struct wire_msg *msg)
 {
 	uint16_t length;
 	int size;
@@ -67,7 +72,7 @@ int wire_read(const uint8_t *buf, size_t len, struct wire_msg *msg)
 	msg->id = get_u16(buf);
 	msg->number = get_u32(buf + 2);
 	length = get_u16(buf + 6);
-	size = classify(length, &msg->type);
+	size = classify(msg->id, length, largest, &msg->type);
 	if (size < 0) {
 		msg->body_len = length;
 		msg->body = NULL;
@@ -80,20 +85,31 @@ int wire_read(const uint8_t *buf, size_t len, struct wire_msg *msg)
 	return size;
 }
 
-bool wire_head(const uint8_t *buf, size_t len, struct wire_head *head)
+int wire_read(const uint8_t *buf, size_t len, struct wire_msg *msg)
+{
+	return wire_read_up_to(buf, len, WIRE_MESSAGE_MAX, msg);
+}
+
+bool wire_head_up_to(const uint8_t *buf, size_t len, size_t largest,
+		     struct wire_head *head)
 {
 	enum wire_type type;
 	int size;
 
 	if (len < WIRE_HEADER)
 		return false;
-	size = classify(get_u16(buf + 6), &type);
+	size = classify(get_u16(buf), get_u16(buf + 6), largest, &type);
 	if (size < 0)
 		return false;
 	head->id = get_u16(buf);
 	head->number = get_u32(buf + 2);
 	head->size = (size_t)size;
 	return true;
+}
+
+bool wire_head(const uint8_t *buf, size_t len, struct wire_head *head)
+{
+	return wire_head_up_to(buf, len, WIRE_MESSAGE_MAX, head);
 }
 
 static int reason_is_known(uint8_t reason)

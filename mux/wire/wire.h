@@ -6,7 +6,8 @@
  * little-endian: connection id (2), number (4), length (2). The length field
  * doubles as the type:
  *
- *	9 to 4104	data, header included
+ *	9 to 4104	data, header included; of a connection up to 16392 where
+ *			both ends of the extension agreed to it
  *	0xFFFF		SYN: IPv4 address (4, as written) and port (2, LE)
  *	0xFFFE		FIN: one byte, the reason
  *
@@ -27,6 +28,9 @@ enum {
 	WIRE_HEADER = 8,
 	WIRE_PAYLOAD_MAX = 4096,
 	WIRE_MESSAGE_MAX = WIRE_HEADER + WIRE_PAYLOAD_MAX,
+	/* Of a connection's data, in a session of the extension that agreed to it. */
+	WIRE_LARGE_PAYLOAD = 16384,
+	WIRE_LARGE_MAX = WIRE_HEADER + WIRE_LARGE_PAYLOAD,
 	WIRE_SYN_SIZE = WIRE_HEADER + 6,
 	WIRE_FIN_SIZE = WIRE_HEADER + 1,
 	WIRE_ID_MAX = 65535,	/* on receipt */
@@ -68,11 +72,14 @@ enum wire_error {
 /*
  * Read one message from @buf. Returns the bytes it takes (and fills @msg),
  * 0 when more bytes are needed, or -1 when the length field is impossible
- * (then only msg->id and msg->number are filled, and body_len holds the
+ * (then only msg->id and msg->number are filled, and body_len is the
  * length as it was on the wire). The length is judged as soon as the header is
  * there.
  */
 int wire_read(const uint8_t *buf, size_t len, struct wire_msg *msg);
+/* The same where data of a connection may make a message of @largest bytes. */
+int wire_read_up_to(const uint8_t *buf, size_t len, size_t largest,
+		    struct wire_msg *msg);
 
 /* A message of which the header is there. */
 struct wire_head {
@@ -83,6 +90,8 @@ struct wire_head {
 
 /* False when @len bytes are no header, or one of impossible length. */
 bool wire_head(const uint8_t *buf, size_t len, struct wire_head *head);
+bool wire_head_up_to(const uint8_t *buf, size_t len, size_t largest,
+		     struct wire_head *head);
 
 /*
  * What baseline has to say against a message that wire_read() took.

@@ -59,6 +59,7 @@ enum wire_feature {		/* the optional ones */
 	WIRE_FEATURE_LISTEN = 0x100,
 	WIRE_FEATURE_PATH = 0x200,
 	WIRE_FEATURE_MTU = 0x400,
+	WIRE_FEATURE_LARGE = 0x800,	/* messages of WIRE_LARGE_MAX */
 };
 
 /* Of flows: the one says something only where the other is. */
@@ -181,7 +182,7 @@ struct wire_ack_pipe {
 
 struct wire_ack {
 	uint64_t time_us;		/* by the clock of who received */
-	uint32_t reorder_bytes;		/* held there out of order */
+	uint32_t reorder_bytes;		/* that wait there out of order */
 	uint8_t pipes;			/* of pipe[] */
 	struct wire_ack_pipe pipe[WIRE_ACK_PIPES_MAX];
 };
@@ -277,7 +278,7 @@ enum wire_ext_scope {
 
 /*
  * Writes a whole message, header included, to @buf (WIRE_MESSAGE_MAX bytes
- * serve for any). Returns its size, or 0 for what wire_ext_get() would refuse
+ * serve for any). Returns its size, or 0 for what wire_ext_get() would reject
  * whatever its way, and for a DATAGRAM that is too long for a message.
  */
 size_t wire_ext_put(uint8_t *buf, const struct wire_ext *ext);
@@ -285,7 +286,7 @@ size_t wire_ext_put(uint8_t *buf, const struct wire_ext *ext);
 /*
  * Reads any message that wire_read() took on a pipe of the extension.
  * @downlink: it came from RP. For a sound message of a connection (data, FIN)
- * only @ext's type is filled, WIRE_EXT_NONE. After WIRE_EXT_SHORT @ext holds no
+ * only @ext's type is filled, WIRE_EXT_NONE. After WIRE_EXT_SHORT @ext has no
  * more than the type; after each later result also the fields.
  */
 enum wire_ext_result wire_ext_get(const struct wire_msg *msg, int downlink,

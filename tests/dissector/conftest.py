@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What runs tshark is run with two: the one of this system, and that of `make wireshark`.
+"""What runs tshark is run with two: the one of this system, without the names that nobody asks for,
+and that of `make wireshark`.
 
 A fixture that keeps what tshark said, for several tests, takes `which_tshark`: then it is made anew
 for the second one.
@@ -7,6 +8,7 @@ for the second one.
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -25,12 +27,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def which_tshark(request: pytest.FixtureRequest) -> Iterator[None]:
-    if getattr(request, "param", "here") != "newer":
-        yield
-        return
-    reason = tshark.no_newer()
-    if reason:
-        pytest.skip(reason)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tshark, "COMMAND", tshark.NEWER)
+    which = getattr(request, "param", "named")
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        if which == "here" and not tshark.missing():
+            patch.setattr(tshark, "COMMAND", stack.enter_context(tshark.without_names()))
+        if which == "newer":
+            reason = tshark.no_newer()
+            if reason:
+                pytest.skip(reason)
+            patch.setattr(tshark, "COMMAND", tshark.NEWER)
         yield

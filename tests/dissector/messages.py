@@ -5,6 +5,7 @@ import ipaddress
 import struct
 
 FIN_ORDER, FIN_RESET, FIN_HALF = 0x88, 0x99, 0x77
+VERSION_1, LARGE = 0x5F, 0x800  # features
 
 
 def data(conn: int, number: int, payload: bytes) -> bytes:
@@ -24,14 +25,21 @@ def extension(body: bytes, number: int = 0) -> bytes:
     return struct.pack("<HIH", 0, number % 2**32, 8 + len(body)) + body
 
 
-def hello(session: bytes, pipe: int, pipes: int, incarnation: int = 0) -> bytes:
+def hello(
+    session: bytes, pipe: int, pipes: int, incarnation: int = 0, features: int = VERSION_1
+) -> bytes:
     place = struct.pack("<16sBBI", session, pipe, pipes, incarnation)
-    return extension(struct.pack("<BBI", 1, 1, 0x5F) + place + struct.pack("<BBHI", 0, 0, 0, 1))
+    return extension(struct.pack("<BBI", 1, 1, features) + place + struct.pack("<BBHI", 0, 0, 0, 1))
 
 
-def welcome(conn_early: int = 65536, session_early: int = 1 << 20, status: int = 0) -> bytes:
+def welcome(
+    conn_early: int = 65536,
+    session_early: int = 1 << 20,
+    status: int = 0,
+    features: int = VERSION_1,
+) -> bytes:
     return extension(
-        struct.pack("<BBIBHIIHI", 2, 1, 0x5F, status, 1024, conn_early, session_early, 120, 1)
+        struct.pack("<BBIBHIIHI", 2, 1, features, status, 1024, conn_early, session_early, 120, 1)
     )
 
 

@@ -119,12 +119,12 @@ def counted(text: str) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_garbage_raises_no_error(tmp_path: Path, seed: int) -> None:
+def test_garbage_raises_no_error(tmp_path: Path) -> None:
     path = tmp_path / "spoilt.pcap"
-    found = counted(dissected(path, seed, "-V"))
-    assert len(found) == len(SPOILS) and min(found.values()) > STREAMS / 2, found
-    dissected(path, seed, "-2", "-V", "-o", "tm3.statistics:json")
+    for seed in tshark.mine(1, 2):
+        found = counted(dissected(path, seed, "-V"))
+        assert len(found) == len(SPOILS) and min(found.values()) > STREAMS / 2, found
+        dissected(path, seed, "-2", "-V", "-o", "tm3.statistics:json")
 
 
 def test_packets_cut_short_by_the_capture(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.dissector.packets import Capture, Endpoint, TcpStream
 pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.missing()))
 
 PIPES, PART, MB = 4, 4096, 1024 * 1024
-COUNT = 40 * MB // PART
+LATE = 8  # messages in a row, of which the first comes last
 # The discard port: no dissector has a use for the bytes, tshark is quick with them.
 PORT = 9
 
@@ -48,7 +48,7 @@ def swapped(count: int) -> list[int]:
 @pytest.mark.parametrize("passes", ["one", "two"])
 def test_in_order_nothing_is_held(tmp_path: Path, passes: str) -> None:
     path = tmp_path / "ordered.pcap"
-    count = COUNT // 4
+    count = 10 * MB // PART
     write(path, range(count))
     assert path.stat().st_size > 10 * MB
     found = memory(path, *(["-2"] if passes == "two" else []))
@@ -57,11 +57,13 @@ def test_in_order_nothing_is_held(tmp_path: Path, passes: str) -> None:
 
 
 def test_what_waited_is_kept_up_to_a_limit(tmp_path: Path) -> None:
-    path = tmp_path / "swapped.pcap"
-    write(path, swapped(COUNT))
+    """Of 19 MB seven eighths wait."""
+    path = tmp_path / "late.pcap"
+    rows = range(0, 19 * MB // PART, LATE)
+    write(path, [number for first in rows for number in (*range(first + 1, first + LATE), first)])
     default = memory(path)
     assert default["held_bytes"] == 0
-    assert default["held_bytes_max"] == PART
+    assert default["held_bytes_max"] == (LATE - 1) * PART
     assert default["kept_bytes"] == default["kept_bytes_max"] == 16 * MB
     none = memory(path, "-o", "tm3.keep_mb:0")
     assert none["kept_bytes"] == none["kept_bytes_max"] == 0

@@ -24,7 +24,9 @@ FIELDS = [
 
 
 def random_sessions(path: Path) -> None:
-    _, capture, _ = generator.make_sessions(100, 160, loss=0.02)
+    """160, half of them for each tshark where there are two."""
+    seeds = tshark.mine(100, 101)
+    _, capture, _ = generator.make_sessions(seeds[0], 80 * len(seeds), loss=0.02)
     capture.write(path)
 
 

@@ -2,7 +2,6 @@
 """A thousand random sessions: every field of every message against what was generated."""
 
 import hashlib
-import os
 from pathlib import Path
 
 import pytest
@@ -95,17 +94,9 @@ def key(row: dict[str, object]) -> tuple[object, ...]:
     return row["frame"], row["lp"], row["conn"], row["up"], row["seq"], row["order"]
 
 
-def mine(pair: int) -> list[int]:
-    """The seeds of two files: one for each tshark where there are two, both where there is one."""
-    seeds = [2 * pair, 2 * pair + 1]
-    if "TSHARK" in os.environ or tshark.no_newer():
-        return seeds
-    return [seeds[tshark.COMMAND == tshark.NEWER]]
-
-
 @pytest.mark.parametrize("pair", range(FILES // 2))
 def test_every_field_of_every_message(pair: int, tmp_path: Path) -> None:
-    for seed in mine(pair):
+    for seed in tshark.mine(2 * pair, 2 * pair + 1):
         check(seed, tmp_path)
 
 

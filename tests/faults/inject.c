@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -260,6 +261,41 @@ WRAPPED(int, epoll_ctl, int epfd, int op, int fd, struct epoll_event *event)
 WRAPPED(int, epoll_wait, int epfd, struct epoll_event *events, int most, int ms)
 {
 	return FAILS("wait") ? -1 : __real_epoll_wait(epfd, events, most, ms);
+}
+
+/* --- messages, and what SCTP is told and asked --- */
+
+WRAPPED(int, setsockopt, int fd, int level, int name, const void *value,
+	socklen_t len)
+{
+	if (level == IPPROTO_SCTP && FAILS("sctp-set"))
+		return -1;
+	return __real_setsockopt(fd, level, name, value, len);
+}
+
+WRAPPED(int, getsockopt, int fd, int level, int name, void *value,
+	socklen_t *len)
+{
+	if (level == IPPROTO_SCTP && FAILS("sctp-get"))
+		return -1;
+	return __real_getsockopt(fd, level, name, value, len);
+}
+
+static bool is_sctp(int fd)
+{
+	int protocol = 0;
+	socklen_t len = sizeof(protocol);
+
+	return !__real_getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol,
+				  &len) && protocol == IPPROTO_SCTP;
+}
+
+WRAPPED(int, sendmmsg, int fd, struct mmsghdr *messages, unsigned int n,
+	int flags)
+{
+	if (FAILS(is_sctp(fd) ? "sctp-send" : "send"))
+		return -1;
+	return __real_sendmmsg(fd, messages, n, flags);
 }
 
 /* --- threads --- */

@@ -76,7 +76,7 @@ void apps_serve(struct apps *apps, struct conn *c)
 	int fd[2];
 
 	if (!app || c->dst->port % 8 == 0) {
-		conn_refuse(c, CONN_END_REFUSED);
+		conn_reset(c, CONN_END_REFUSED);
 		return;
 	}
 	if (c->dst->port % 8 == 1) {

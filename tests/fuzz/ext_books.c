@@ -88,7 +88,7 @@ static void check_conns(const struct session *s)
 		queued += conn_queued(c);
 		ready += c->ready;
 		of_rp += c->id > WIRE_ID_LP_MAX;
-		check(!c->ready || !c->over);
+		check(!c->ready || !c->ended);
 		check(c->state != CONN_CLOSED || !conn_queued(c));
 	}
 	list_each(pos, tmp, &s->conn_owner.done)

@@ -19,15 +19,31 @@ static void count_byte(struct far_end *far, uint8_t byte)
 		     !(f->has_type && never_counts(f->type));
 }
 
-void far_send(struct far_end *far, const uint8_t *buf, size_t n)
+static void put(struct far_end *far, const uint8_t *buf, size_t n)
 {
 	ssize_t sent;
 
-	if (far->fd < 0 || far->joining)
-		return;
 	sent = send(far->fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	for (ssize_t i = 0; i < sent; i++)
 		count_byte(far, buf[i]);
+}
+
+void far_send(struct far_end *far, const uint8_t *buf, size_t n)
+{
+	static const uint8_t zeros[WIRE_LARGE_PAYLOAD];
+
+	if (far->fd < 0 || far->joining)
+		return;
+	put(far, zeros, far->owed);
+	far->owed = 0;
+	put(far, buf, n);
+}
+
+void far_send_cut(struct far_end *far, const uint8_t *buf, size_t n, size_t owed)
+{
+	far_send(far, buf, n - owed);
+	if (far->fd >= 0 && !far->joining)
+		far->owed = owed;
 }
 
 void far_begin(struct far_end *far, int fd, uint32_t incarnation)
@@ -35,8 +51,9 @@ void far_begin(struct far_end *far, int fd, uint32_t incarnation)
 	far->fd = fd;
 	far->incarnation = incarnation;
 	far->hearing.len = 0;
-	far->framing = (struct framing){ 0 };
+	far->framing = (struct framing){ .large = far->framing.large };
 	far->heard = far->said = 0;
+	far->owed = 0;
 	far->joining = false;
 }
 

@@ -30,6 +30,7 @@ struct far_end {
 	/* What went into it, counted byte by byte: at least what counts. */
 	uint64_t said;
 	struct framing framing;
+	size_t owed;		/* zeros, of a message that was cut */
 };
 
 struct followed {		/* of an id, what the session said of it */
@@ -46,6 +47,7 @@ struct ext_peer {
 	unsigned int npipes;
 	struct far_end far[PIPES];
 	struct followed id[2 * IDS];	/* LP's, then RP's */
+	bool large;		/* both ends have feature LARGE */
 	bool said_raw;		/* so nobody knows what it granted */
 };
 
@@ -76,5 +78,7 @@ void peer_says_control(struct ext_peer *peer, struct far_end *far,
 
 /* Writes to a pipe as much as it takes, and counts messages on the way. */
 void far_send(struct far_end *far, const uint8_t *buf, size_t n);
+/* All but the last @owed bytes, which are zeros, and go ahead of what is sent next. */
+void far_send_cut(struct far_end *far, const uint8_t *buf, size_t n, size_t owed);
 
 #endif

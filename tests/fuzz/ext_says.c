@@ -42,6 +42,19 @@ static struct destination who_came(uint8_t kind)
 	return destination_listener(kind >> 2 & 7, &peer);
 }
 
+/* A few bytes, or as many as a message has; seldom one more, which breaks the framing. */
+static size_t payload_for(const struct far_end *far, uint8_t kind, uint8_t where)
+{
+	size_t most = far->framing.large && kind & 0x40 ? WIRE_LARGE_PAYLOAD :
+							  WIRE_PAYLOAD_MAX;
+
+	if (!(kind & 0x80))
+		return (kind >> 5) + 1u;
+	if (kind & 0x10 && where == 255)
+		return (far->framing.large ? WIRE_LARGE_PAYLOAD : WIRE_PAYLOAD_MAX) + 1;
+	return kind & 0x10 && most > WIRE_PAYLOAD_MAX ? WIRE_PAYLOAD_MAX + 1 : most;
+}
+
 void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
 			struct input *in)
 {
@@ -50,8 +63,9 @@ void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
 	uint16_t id = (of_rp ? WIRE_ID_LP_MAX + 1 : 1) + (kind >> 2 & 3);
 	struct followed *f = followed_id(peer, id);
 	uint32_t number = number_for(f, where);
-	uint8_t buf[WIRE_MESSAGE_MAX] = { 0 };
+	static uint8_t buf[WIRE_LARGE_MAX + 1];
 	struct wire_ext what = { .number = number };
+	size_t payload;
 
 	switch (kind & 3) {
 	case 0:
@@ -85,9 +99,11 @@ void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
 			kind & 0x80 ? WIRE_REASON_RST : WIRE_REASON_NO_MORE));
 		return;
 	default:
-		far_send(far, buf, wire_put_data(buf, id, number,
-			kind & 0x80 ? WIRE_PAYLOAD_MAX : (kind >> 5) + 1u) +
-			(kind & 0x80 ? WIRE_PAYLOAD_MAX : (kind >> 5) + 1u));
+		payload = payload_for(far, kind, where);
+		buf[WIRE_HEADER] = 0;	/* there stands a FIN's reason */
+		far_send_cut(far, buf, wire_put_data(buf, id, number, payload) + payload,
+			     kind & 1 && payload > WIRE_PAYLOAD_MAX ?
+			     where * (size_t)64 % payload : 0);
 	}
 }
 

@@ -6,8 +6,14 @@
 
 #include "check.h"
 
+static bool is_of_session(const struct framing *f)
+{
+	return !f->head[0] && !f->head[1];
+}
+
 static void begin_body(struct framing *f)
 {
+	unsigned int largest = f->large && !is_of_session(f) ? 16392 : 4104;
 	unsigned int length = f->head[6] | (unsigned int)f->head[7] << 8;
 
 	f->of_head = 0;
@@ -16,7 +22,7 @@ static void begin_body(struct framing *f)
 		f->of_body = 6;
 	else if (length == 0xFFFE)
 		f->of_body = 1;
-	else if (length > 8 && length <= 4104)
+	else if (length > 8 && length <= largest)
 		f->of_body = length - 8;
 	else
 		f->broken = true;
@@ -24,7 +30,7 @@ static void begin_body(struct framing *f)
 
 static bool is_data(const struct framing *f)
 {
-	return (f->head[6] | f->head[7] << 8) <= 4104;
+	return (f->head[6] | f->head[7] << 8) <= 16392;
 }
 
 /* As plainly as the framing can be read. */
@@ -38,7 +44,7 @@ bool framing_ends(struct framing *f, uint8_t byte)
 			begin_body(f);
 		return false;
 	}
-	if (!f->has_type && is_data(f) && !f->head[0] && !f->head[1]) {
+	if (!f->has_type && is_data(f) && is_of_session(f)) {
 		f->type = byte;
 		f->has_type = true;
 	}
@@ -49,6 +55,7 @@ void hearing_read(struct hearing *h, int fd,
 		  void (*heard)(void *owner, const struct wire_msg *msg),
 		  void *owner)
 {
+	size_t largest = h->large ? WIRE_LARGE_MAX : WIRE_MESSAGE_MAX;
 	struct wire_msg msg;
 	size_t at = 0;
 	ssize_t got;
@@ -60,7 +67,8 @@ void hearing_read(struct hearing *h, int fd,
 	if (got <= 0)
 		return;
 	h->len += (size_t)got;
-	while ((n = wire_read(h->buf + at, h->len - at, &msg)) > 0) {
+	while ((n = wire_read_up_to(h->buf + at, h->len - at, largest,
+				    &msg)) > 0) {
 		heard(owner, &msg);
 		at += (size_t)n;
 	}

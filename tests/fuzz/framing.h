@@ -20,6 +20,7 @@ struct framing {
 	bool has_type;		/* of that message; its id is 0 */
 	uint8_t type;
 	bool broken;
+	bool large;		/* data of a connection may have up to 16392 bytes */
 };
 
 /*
@@ -30,8 +31,9 @@ bool framing_ends(struct framing *f, uint8_t byte);
 
 /* What a session wrote, and what was read of a message so far. */
 struct hearing {
-	uint8_t buf[2 * WIRE_MESSAGE_MAX];
+	uint8_t buf[2 * WIRE_LARGE_MAX];
 	size_t len;
+	bool large;		/* as in framing */
 };
 
 /* Reads what is there on @fd, of whole messages; anything else fails the run. */

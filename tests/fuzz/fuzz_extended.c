@@ -70,7 +70,7 @@ static void on_open(struct session *s, struct conn *c)
 {
 	struct scene *scene = session_owner(s);
 
-	check(c->had_syn && !c->over);
+	check(c->had_syn && !c->ended);
 	apps_serve(&scene->apps, c);
 }
 
@@ -85,7 +85,7 @@ static void on_answered(struct session *s, struct conn *c, uint8_t result)
 		return;
 	c->asker = NULL;
 	if (!app) {
-		conn_refuse(c, CONN_END_LOCAL_RESET);
+		conn_reset(c, CONN_END_LOCAL_RESET);
 		return;
 	}
 	app_pair(false, fd);
@@ -121,7 +121,7 @@ static void flow_came(struct flow *f, const struct destination *at,
 		flow_tell_mtu(f, (unsigned int)len);
 }
 
-static void flow_over(struct flow *f)
+static void flow_ended(struct flow *f)
 {
 	struct flow **place = place_of(flow_owner(f), f);
 
@@ -136,7 +136,7 @@ static void flow_told_mtu(struct flow *f, unsigned int mtu)
 }
 
 static const struct flow_ops flow_ops = {
-	.came = flow_came, .over = flow_over, .told_mtu = flow_told_mtu,
+	.came = flow_came, .ended = flow_ended, .told_mtu = flow_told_mtu,
 };
 
 static void on_open_flow(struct session *s, struct conn *c)
@@ -144,9 +144,9 @@ static void on_open_flow(struct session *s, struct conn *c)
 	struct scene *scene = session_owner(s);
 	struct flow **place = place_of(scene, NULL);
 
-	check(c->had_syn && !c->over && c->flow);
+	check(c->had_syn && !c->ended && c->flow);
 	if (!place || c->dst->port % 8 == 0) {
-		conn_refuse(c, CONN_END_DENIED);
+		conn_reset(c, CONN_END_DENIED);
 		return;
 	}
 	*place = flow_take(c, &flow_ops, scene);
@@ -204,7 +204,7 @@ static void on_accepted(struct session *s, struct conn *c)
 {
 	struct scene *scene = session_owner(s);
 
-	check(!scene->accepts && !c->over && destination_is_listener(c->dst));
+	check(!scene->accepts && !c->ended && destination_is_listener(c->dst));
 	apps_serve(&scene->apps, c);
 }
 
@@ -262,7 +262,7 @@ static void leave(struct scene *scene)
 		if (!c->asker)
 			continue;
 		c->asker = NULL;
-		conn_refuse(c, CONN_END_LOCAL_RESET);
+		conn_reset(c, CONN_END_LOCAL_RESET);
 		return;
 	}
 }
@@ -405,14 +405,15 @@ static void settle_settings(struct scene *scene, uint8_t how)
 
 static void start(struct scene *scene, int fd)
 {
+	uint32_t features = FEATURES | (scene->peer.large ? WIRE_FEATURE_LARGE : 0);
 	struct wire_welcome welcome = {
-		.version = 1, .features = FEATURES,
+		.version = 1, .features = features,
 		.connections = 5, .conn_early = EARLY_CONN,
 		.session_early = 1 << 20, .wait_s = 10,
 	};
 
 	scene->peer.hello = (struct wire_hello){
-		.version = 1, .features = FEATURES,
+		.version = 1, .features = features,
 		.session = "a session's id.", .pipes = (uint8_t)scene->peer.npipes,
 	};
 	scene->s = scene->accepts ?
@@ -422,6 +423,7 @@ static void start(struct scene *scene, int fd)
 			       &scene->peer.hello, &welcome,
 			       conduit_plain(fd));
 	check(scene->s != NULL);
+	check(scene->s->shared.large == scene->peer.large);
 }
 
 static void two_paths(struct path_set *set, unsigned int pipes)
@@ -445,8 +447,13 @@ static void begin(struct scene *scene, uint8_t how)
 		two_paths(&scene->settings.paths, scene->peer.npipes);
 	apps_init(&scene->apps);
 	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
-	for (int i = 0; i < PIPES; i++)
-		scene->peer.far[i].fd = -1;
+	scene->peer.large = !(how & 32);	/* and has few connections where it is not */
+	for (int i = 0; i < PIPES; i++) {
+		struct far_end *far = &scene->peer.far[i];
+
+		far->fd = -1;
+		far->hearing.large = far->framing.large = scene->peer.large;
+	}
 	stream_pair(scene->settings.late, fd);
 	far_begin(&scene->peer.far[0], fd[1], 0);
 	start(scene, fd[0]);

@@ -8,7 +8,7 @@
  * Asserted of each pipe, as soon as all that was said was read: whoever said a sound HELLO was
  * let in with just these fields, and whoever said a WELCOME that begins a session was taken, with
  * every byte behind that message unread; who said anything else is closed; who says nothing is
- * closed when its time is over. No pipe is left behind, and LP comes to one end.
+ * closed when its time is up. No pipe is left behind, and LP comes to one end.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,9 +20,9 @@
 
 #include "lp/opening.h"
 #include "mux/base/log.h"
-#include "mux/base/refusals.h"
+#include "mux/base/incidents.h"
 #include "mux/base/sock.h"
-#include "mux/settings/refusal.h"
+#include "mux/settings/incident.h"
 #include "rp/access.h"
 #include "rp/reception.h"
 #include "apps.h"
@@ -58,7 +58,7 @@ static struct scene {
 	uint8_t awaited;	/* WIRE_HELLO: RP is tried */
 
 	struct reception reception;
-	struct refusals refusals;
+	struct incidents incidents;
 	struct access access;
 	uint64_t dialled;	/* pipes of all far ends */
 
@@ -186,7 +186,7 @@ static void open_rp(void)
 
 	access_init(&here.access);
 	reception_init(&here.reception, greeted, here.loop, &here.log,
-		       &here.refusals, &here.access);
+		       &here.incidents, &here.access);
 	here.reception.max = FULL;
 	check(!entrances_open(&here.reception.entrances, TRANSPORT_TCP,
 			      (struct sockaddr_storage *)&addr, sizeof(addr)));
@@ -375,7 +375,7 @@ static bool is_closed(const struct far_end *far)
 	return !n || (n < 0 && errno != EAGAIN);
 }
 
-static bool is_over(const struct far_end *far)
+static bool has_ended(const struct far_end *far)
 {
 	return loop_clock() - far->since >= patience();
 }
@@ -388,7 +388,7 @@ static bool is_settled(const struct far_end *far)
 
 	switch (judge(far, &said)) {
 	case NOT_YET:
-		return closed ? far->may_go : !is_over(far);
+		return closed ? far->may_go : !has_ended(far);
 	case WRONG:
 		return closed;
 	default:
@@ -438,7 +438,7 @@ static void wait_for(int64_t ns)
 	for (int i = 0; i < PIPES; i++) {
 		struct far_end *far = &here.far[i];
 
-		far->may_go |= is_over(far) && judge(far, &said) == NOT_YET;
+		far->may_go |= has_ended(far) && judge(far, &said) == NOT_YET;
 	}
 	run_round(here.loop);
 }
@@ -491,7 +491,7 @@ static void begin(uint8_t how)
 	here.loop = loop_new();
 	check(here.loop != NULL);
 	log_init(&here.log, "fuzz", LOG_ERROR);
-	refusals_init(&here.refusals, here.loop, &here.log, refusal_kinds);
+	incidents_init(&here.incidents, here.loop, &here.log, incident_kinds);
 	if (here.awaited == WIRE_HELLO)
 		open_rp();
 	else
@@ -512,7 +512,7 @@ static void finish(void)
 	}
 	for (int i = 0; i < PIPES; i++)
 		hang_up(&here.far[i]);
-	refusals_fini(&here.refusals);
+	incidents_fini(&here.incidents);
 	log_fini(&here.log);
 	loop_free(here.loop);
 }

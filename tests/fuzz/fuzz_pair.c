@@ -168,7 +168,7 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 		scene->rp = greet_new(&scene->engine, &rp_role, scene, "lp",
 				      &hello, conduit);
 	else
-		greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
+		greet_decline(conduit, WIRE_WELCOME_UNKNOWN);
 }
 
 static void hello_failed(struct greeting *g, enum greeting_failure why)
@@ -527,6 +527,7 @@ static void begin(struct scene *scene, struct input *in)
 	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
 	scene->hello = (struct wire_hello){
 		.version = 1, .features = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_HINT |
+					  (how & 2 ? 0 : WIRE_FEATURE_LARGE) |
 					  (how & 64 ? WIRE_FEATURE_LISTEN : 0) |
 					  (how & 128 ? WIRE_FEATURE_PATH : 0),
 		.session = "a session's id.",

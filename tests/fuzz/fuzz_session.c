@@ -76,7 +76,7 @@ static void on_syn(struct session *s, struct conn *c)
 {
 	struct scene *scene = session_owner(s);
 
-	check(c->had_syn && !c->over);
+	check(c->had_syn && !c->ended);
 	apps_serve(&scene->apps, c);
 }
 
@@ -135,11 +135,11 @@ static void check_books(const struct session *s)
 
 		held += reorder_bytes(&c->reorder);
 		queued += conn_queued(c);
-		live += !c->over;
+		live += !c->ended;
 		ready += c->ready;
 		stuck += c->queue_full;
-		check(!c->ready || !c->over);
-		check(!c->over || !reorder_bytes(&c->reorder));
+		check(!c->ready || !c->ended);
+		check(!c->ended || !reorder_bytes(&c->reorder));
 		check(c->state != CONN_CLOSED || !conn_queued(c));
 	}
 	check(s->in.early == held && held <= REORDER_MAX_SESSION);

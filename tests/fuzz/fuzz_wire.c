@@ -3,8 +3,10 @@
  * The wire reader fed with arbitrary bytes. Asserted: each message lies within
  * what was given and says what its bytes say; every shorter piece of it waits
  * for more; what was read is put again as it came; a break of the framing is
- * one; and no byte is skipped or read twice.
+ * one; and no byte is skipped or read twice. The bytes are read twice: with the limit of
+ * the baseline, and with that of sessions whose connections may have large messages.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -20,24 +22,55 @@ static unsigned int length_field(const uint8_t *at)
 }
 
 /* Bytes of a message by its length field, 0 for one that means none. */
-static size_t size_meant(unsigned int length)
+static size_t size_meant(const uint8_t *at, size_t largest)
 {
+	unsigned int length = length_field(at);
+	bool of_session = !at[0] && !at[1];
+
 	if (length == 0xFFFF)
 		return 14;
 	if (length == 0xFFFE)
 		return 9;
-	return length >= 9 && length <= 4104 ? length : 0;
+	return length >= 9 && length <= (of_session ? 4104 : largest) ? length : 0;
 }
 
-static void check_shorter_waits(const uint8_t *at, size_t size)
+static void check_shorter_waits(const uint8_t *at, size_t size, size_t largest)
 {
 	struct wire_msg msg;
 	size_t step = size > 64 ? size / 64 : 1;
 
 	for (size_t len = 0; len < size; len += step)
-		check(wire_read(at, len, &msg) == 0);
-	check(wire_read(at, size - 1, &msg) == 0);
-	check(wire_read(at, size, &msg) == (int)size);
+		check(wire_read_up_to(at, len, largest, &msg) == 0);
+	check(wire_read_up_to(at, size - 1, largest, &msg) == 0);
+	check(wire_read_up_to(at, size, largest, &msg) == (int)size);
+}
+
+/* A header says as much as the whole message does, and a part of one says nothing. */
+static void check_head(const uint8_t *at, size_t left, size_t meant, size_t largest)
+{
+	struct wire_head head;
+
+	if (left < WIRE_HEADER) {
+		check(!wire_head_up_to(at, left, largest, &head));
+		return;
+	}
+	check(wire_head_up_to(at, WIRE_HEADER, largest, &head) == (meant > 0));
+	check(!wire_head_up_to(at, WIRE_HEADER - 1, largest, &head));
+	if (!meant)
+		return;
+	check(head.size == meant && head.id == (at[0] | at[1] << 8));
+	check(head.number == (at[2] | at[3] << 8 | at[4] << 16 | (uint32_t)at[5] << 24));
+}
+
+/* Who knows no large messages reads all others alike, and finds those impossible. */
+static void check_without_large(const uint8_t *at, size_t size)
+{
+	struct wire_msg msg;
+	struct wire_head head;
+	bool large = size > 4104 && length_field(at) == size;
+
+	check(wire_read(at, size, &msg) == (large ? -1 : (int)size));
+	check(wire_head(at, size, &head) == !large);
 }
 
 static void check_put_again(const uint8_t *at, const struct wire_msg *msg)
@@ -142,32 +175,41 @@ static void check_extension(const struct wire_msg *msg)
 		check(result[0] != WIRE_EXT_WRONG_WAY);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void read_all(const uint8_t *data, size_t size, size_t largest)
 {
 	size_t at = 0;
 
 	for (;;) {
 		struct wire_msg msg;
-		int n = wire_read(data + at, size - at, &msg);
+		int n = wire_read_up_to(data + at, size - at, largest, &msg);
 		size_t meant = 0;
 
 		if (size - at >= WIRE_HEADER) {
-			meant = size_meant(length_field(data + at));
+			meant = size_meant(data + at, largest);
 			check((n < 0) == (meant == 0));
 		}
+		check_head(data + at, size - at, meant, largest);
 		if (n < 0)
 			check(msg.body_len == length_field(data + at));
 		if (n == 0)
 			check(size - at < WIRE_HEADER || size - at < meant);
 		if (n <= 0)
-			return 0;
+			return;
 		check((size_t)n == meant && meant <= size - at);
 		check(msg.body == data + at + WIRE_HEADER);
 		check(msg.body_len == meant - WIRE_HEADER);
-		check_shorter_waits(data + at, meant);
+		check_shorter_waits(data + at, meant, largest);
+		check_without_large(data + at, meant);
 		check_put_again(data + at, &msg);
 		check_baseline(&msg);
 		check_extension(&msg);
 		at += meant;
 	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	read_all(data, size, WIRE_MESSAGE_MAX);
+	read_all(data, size, WIRE_LARGE_MAX);
+	return 0;
 }

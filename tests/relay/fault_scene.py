@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.relay import payload, tproxied
+from tests.relay.associations import associations
 from tests.relay.control import Client, name_of
 from tests.relay.datagrams import LP, answering, associated, header
 from tests.relay.ends import (
@@ -51,6 +52,8 @@ BY_NAME = b"\0\0\0\3\x05127.1" + struct.pack("!H", DATAGRAMS)
 DENIED = "192.0.2.1"
 METRICS = {"rp": 9600, "lp": 9601}
 READY = {"rp": r"^rp: listening on ", "lp": r"^lp: \d+ pipes? to \S+ (over \S+ )?(are|is) up"}
+# Whatever fails at one end, the other end sends what it may.
+ACCUSES = r": pipe \d+ brought "
 BLOCK = payload.seeded(60_000, seed=15)
 GREETING_ENDED = re.compile(r"^(lp answered|the connection ended after)")
 ANSWER_S = 10
@@ -74,16 +77,23 @@ class Setup:
     extended: bool = True
     doors: bool = False  # all other ways in, and options from files
     moves: bool = False  # lp's host gets other addresses
+    sctp: bool = False  # pipes are associations
 
 
 DATAGRAMS_TOO = ("--forward", f"udp:{FORWARDED_DATAGRAMS}:127.0.0.1:{DATAGRAMS}")
 LATE = ("--socks-reply", "late")
 # A session whose end lp could not say any more is kept for so long; then nothing may be left of it.
 RESUME = ("--resume", "5")
-EXTENSION = Setup(("--listen", "127.0.0.1", *RESUME), (*LATE, *DATAGRAMS_TOO))
+# Neither does without the extension, as with a key: the baseline grants before it knows.
+EXTENSION = Setup(
+    ("--listen", "127.0.0.1", "--extended", "127.0.0.1:6010", *RESUME),
+    (*LATE, *DATAGRAMS_TOO, "--extend", "always"),
+)
 KEYS = Setup(RESUME, (*LATE, *DATAGRAMS_TOO), keys=True)
 WORKERS = Setup(("--listen", "127.0.0.1", "--workers", "2", *RESUME), (*LATE, *DATAGRAMS_TOO))
 BASELINE = Setup((), ("--extend", "never"), extended=False)
+OVER_SCTP = ("--pipe", "sctp")
+SCTP = Setup((*EXTENSION.rp, *OVER_SCTP), (*EXTENSION.lp, *OVER_SCTP), sctp=True)
 # Datagrams to this address, rp's excepted, are brought to lp by nftables.
 REDIRECTED, TPROXY = "10.8.0.1", 6004
 STEERED = f"""
@@ -230,6 +240,8 @@ class Scene:
     def _outlives(self) -> list[User]:
         if self.setup.moves:
             return [self.outlives_moves]
+        if self.setup.extended and self.setup.sctp:
+            return [self.outlives_associations]
         return [self.outlives_pipes] if self.setup.extended and not self.setup.doors else []
 
     def echoed(self) -> None:
@@ -244,6 +256,16 @@ class Scene:
         with greeting():
             sock = socks(self.ns, "127.0.0.1", ECHO)
         with sock, using(), pipes_in(self.ns) as pipes:
+            for _ in range(2):
+                sock.sendall(BLOCK)
+                pipes.kill_one()
+                assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+
+    def outlives_associations(self) -> None:
+        """The same over SCTP: lp's end of a pipe is aborted, and then rp's by what lp's says."""
+        with greeting():
+            sock = socks(self.ns, "127.0.0.1", ECHO)
+        with sock, using(), associations(self.ns, "127.0.0.1", "lo") as pipes:
             for _ in range(2):
                 sock.sendall(BLOCK)
                 pipes.kill_one()
@@ -391,6 +413,8 @@ class Scene:
             code = proxy.stop()
             proxy.assert_sane()
             assert code == 0, f"{name} ended with {code}"
+            accusation = proxy.lines(ACCUSES)
+            assert not accusation, f"{name} accuses the other of {accusation}"
 
 
 def _asks(ask: User, sock: socket.socket, control: socket.socket | None = None) -> None:

@@ -17,6 +17,10 @@ ERRORS = {
     "epoll": ("ENOSPC",),
     "wait": ("EINTR",),
     "thread": ("EAGAIN",),
+    "send": ("ENOBUFS",),
+    "sctp-set": ("ENOMEM",),
+    "sctp-get": ("EINVAL",),
+    "sctp-send": ("ENOBUFS", "EPIPE"),
 }
 
 

@@ -101,16 +101,30 @@ def test_check_opens_nothing(box: Namespace, tmp_path: Path) -> None:
         assert (stats.stat().st_ino, stats.stat().st_size) == (before.st_ino, before.st_size)
 
 
-def test_a_path_that_is_gone_for_a_moment_is_right(box: Namespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wifi", "said"),
+    [
+        ("127.0.0.1", "lte: this host has no device wwan9; lp begins with the paths that are"),
+        (
+            "192.0.2.9",
+            "wifi: 192.0.2.9 is none of this host's addresses; lte: this host has no device wwan9; "
+            "lp waits until one of its paths is there",
+        ),
+    ],
+    ids=["one", "all"],
+)
+def test_a_path_that_is_gone_for_a_moment_is_right(
+    box: Namespace, tmp_path: Path, wifi: str, said: str
+) -> None:
     """The lp that runs by this file goes on: it is named, and a reload does not fail by it."""
     file = tmp_path / "lp.conf"
     file.write_text(
-        "rp-address 127.0.0.1\npipes 2\npath wifi,src=127.0.0.1\npath lte,dev=wwan9,backup\n"
+        f"rp-address 127.0.0.1\npipes 2\npath wifi,src={wifi}\npath lte,dev=wwan9,backup\n"
     )
     code, out, err = finish([binary("lp"), "--config", str(file), "--check"], box, 10)
     assert (code, out) == (0, "lp: all is right\n"), err
     assert err.count("\n") == 1
-    assert err.startswith("lp: --path: lte: this host has no device wwan9; lp begins with "), err
+    assert err.startswith(f"lp: --path: {said}"), err
 
 
 def test_a_rule_of_a_file_is_named_later(box: Namespace, tmp_path: Path) -> None:

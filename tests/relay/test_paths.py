@@ -16,6 +16,7 @@ from tests.relay.netns import Namespace, veth
 from tests.relay.programs import Program
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
 from tests.relay.soak import LONG, PAUSE_S, SOAK_S, Held
+from tests.relay.test_another_key import tries
 from tests.relay.test_extend import playing
 from tests.relay.traffic import BOTH, traffic
 from tests.relay.two_paths import (
@@ -261,6 +262,30 @@ def test_a_device_that_comes_later(two: tuple[Namespace, Namespace], tmp_path: P
         lp.expect("2 pipes to 10.77.0.2:6010 over lte are up")
         answers(sock, payload.seeded(300_000))
         assert len(lp.lines("modem-l")) == 1 and not rp.lines("session 2")
+
+
+def test_all_paths_come_later(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    """At boot, before the network is up: lp says so and waits. The first that comes will do."""
+    near, far = two
+    paths = ("--path", "wifi,src=10.78.0.9,pipes=3", "--path", "lte,dev=modem-l,pipes=2")
+    ready = "lp: SOCKS5 on "
+    with (
+        remote_proxy(far, tmp_path, "--allow", "10.0.0.0/8", "--permit", "10.78.0.2") as rp,
+        local_proxy(near, tmp_path, *paths, to="10.78.0.2", ready=ready) as lp,
+    ):
+        waits = "lp waits until one of its paths is there"
+        lp.expect(f"wifi: 10.78.0.9 is none of .*; lte: this host has no device modem-l; {waits}")
+        lp.expect("no pipes to 10.78.0.2:6010: ")
+        until("lp to wait for seconds", lambda: tries(lp) >= 6, 30)
+        veth(near, "10.78.0.1/24", far, "10.78.0.2/24", name="modem")
+        lp.expect("2 pipes to 10.78.0.2:6010 over lte are up", 2)
+        near.ip("address", "add", "10.78.0.9/24", "dev", "modem-l")
+        lp.expect("3 pipes to 10.78.0.2:6010 over wifi are up")
+        with serving(far, echo, ("10.78.0.2", 0)) as server:
+            with socks(near, "10.78.0.2", server.port) as sock:
+                answers(sock, payload.seeded(300_000))
+        assert len(lp.lines("modem-l|none of this host's")) == 1
+        assert not rp.lines("session 2")
 
 
 # --- who may come with whose path ---

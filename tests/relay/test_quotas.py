@@ -149,8 +149,8 @@ def test_so_is_that_of_its_sessions_of_the_extension(box: Namespace, tmp_path: P
 
 
 @contextmanager
-def silent_names(box: Namespace, tmp_path: Path) -> Iterator[Program]:
-    """An rp whose name server answers nothing; one name is in its /etc/hosts."""
+def silent_names(box: Namespace, tmp_path: Path) -> Iterator[tuple[Program, socket.socket]]:
+    """An rp whose name server answers nothing, and this one's socket; one name is in /etc/hosts."""
     files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n",
              "hosts": "127.0.0.1 known.example\n"}  # fmt: skip
     mounts = []
@@ -162,30 +162,40 @@ def silent_names(box: Namespace, tmp_path: Path) -> Iterator[Program]:
     silent = box.open_socket(kind=socket.SOCK_DGRAM)
     silent.bind(("127.0.0.1", 53))
     with silent, program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp:
-        yield rp
+        yield rp, silent
 
 
-def ask_for_names(pipe: Pipe, session: bytes, port: int) -> None:
-    """Eight of them, none of which is found; they were asked for when this returns."""
-    pipe.send(wire_ext.Hello(session * 16, 0, 1).to_bytes())
+def ask_for_names(pipe: Pipe, session: bytes, port: int, count: int = 8) -> None:
+    """So many, none of which is found; they were asked for when this returns."""
+    pipe.send(wire_ext.Hello(session.ljust(16, b"."), 0, 1).to_bytes())
     assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
-    names = [f"{session.decode()}{number}.example" for number in range(8)]
+    names = [f"{session.decode()}{number}.example" for number in range(count)]
     pipe.send(*(wire_ext.open_name(1 + at, name, 80) for at, name in enumerate(names)))
     pipe.send(wire_ext.open_(9, "127.0.0.1", port))
     assert pipe.receive() is not None
+
+
+def asked_for(name_server: socket.socket, names: set[bytes]) -> None:
+    """A thread looks each of them up."""
+    name_server.settimeout(10)
+    while names:
+        query = name_server.recv(512)
+        names -= {name for name in names if name in query}
 
 
 def test_names_of_one_peer_leave_threads_for_others(box: Namespace, tmp_path: Path) -> None:
     """Four sessions of an address ask for as many names as there are threads, and all hang."""
     with (
         serving(box, echo) as server,
-        silent_names(box, tmp_path) as rp,
+        silent_names(box, tmp_path) as (rp, name_server),
         local_proxy(box, tmp_path),
         ExitStack() as stack,
     ):
         for session in (b"a", b"b", b"c", b"d"):
             pipe = Pipe(stack.enter_context(pipe_from(box, GREEDY, wire_ext.PORT)))
             ask_for_names(pipe, session, server.port)
+            if session == b"a":
+                asked_for(name_server, {f"a{number}".encode() for number in range(8)})
         rp.expect("and others have to wait: 8 names of this peer are being looked up")
         serves(box, server.port, "known.example")
 
@@ -197,7 +207,7 @@ def test_names_of_several_peers_leave_threads_for_others(box: Namespace, tmp_pat
     """
     with (
         serving(box, echo) as server,
-        silent_names(box, tmp_path) as rp,
+        silent_names(box, tmp_path) as (rp, _),
         local_proxy(box, tmp_path),
         ExitStack() as stack,
     ):
@@ -209,6 +219,32 @@ def test_names_of_several_peers_leave_threads_for_others(box: Namespace, tmp_pat
             pipe = Pipe(stack.enter_context(pipe_from(box, source, wire_ext.PORT)))
             ask_for_names(pipe, session, server.port)
             equals("threads that look up", lambda: len(list(tasks.iterdir())) - idle, busy)
+        serves(box, server.port, "known.example")
+
+
+def test_names_of_peers_that_went_leave_threads_for_who_was_there(
+    box: Namespace, tmp_path: Path
+) -> None:
+    """They come one after the other, and their names hang on when their sessions have ended.
+
+    All threads are theirs, but for two of the friend, who has had a session since before.
+    """
+    with (
+        serving(box, echo) as server,
+        silent_names(box, tmp_path) as (rp, name_server),
+        local_proxy(box, tmp_path),
+        ExitStack() as stack,
+    ):
+        for at in range(70):
+            pipe = Pipe(stack.enter_context(pipe_from(box, f"127.0.1.{at}", wire_ext.PORT)))
+            count = 8 if at < 4 else 2
+            ask_for_names(pipe, f"peer{at}-".encode(), server.port, count)
+            if at >= 67:  # names of the next one, or of the next but one, wait
+                continue
+            asked_for(name_server, {f"peer{at}-{number}".encode() for number in range(count)})
+            pipe.send(wire.data(0, 0, b"\x07\x00"))  # GOODBYE
+            assert pipe.ended()
+        rp.expect("have to wait: names of other peers, that hang, have all threads")
         serves(box, server.port, "known.example")
 
 

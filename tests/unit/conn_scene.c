@@ -35,7 +35,7 @@ static void on_released(struct conn *c, size_t queued, size_t held)
 	((struct scene *)c->owner->self)->held_released += held;
 }
 
-static void on_over(struct conn *c)
+static void on_conn_ended(struct conn *c)
 {
 	((struct scene *)c->owner->self)->overs++;
 }
@@ -55,7 +55,7 @@ static const struct conn_ops ops = {
 	.idle = on_idle,
 	.queued = on_queued,
 	.released = on_released,
-	.over = on_over,
+	.ended = on_conn_ended,
 	.gone = on_gone,
 };
 

@@ -163,7 +163,7 @@ void ends_send_ack(struct ends *m, int end)
 	send_on(m, end, leg, msg);
 }
 
-/* Sends again one message that was kept for a pipe that is over. */
+/* Sends again one message that was kept for a pipe that has ended. */
 void ends_send_again(struct ends *m, int end)
 {
 	struct end *at = &m->end[end];
@@ -196,7 +196,7 @@ void ends_send_copy(struct ends *m, int end)
 		kept_twin(&item->kept, of);
 }
 
-/* What was kept for a pipe that is over, but for what need not go again. */
+/* What was kept for a pipe that has ended, but for what need not go again. */
 static void go_again(struct ends *m, struct end *at, struct kept_item *list)
 {
 	while (list) {

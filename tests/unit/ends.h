@@ -39,7 +39,7 @@ enum wrong_rule {
 	WINDOW_PER_USE,
 	WINDOW_ONCE,		/* not kept, so not sent again */
 	ACK_OF_ACK,		/* ACK counts */
-	ACK_ONCE,		/* not sent anew when a pipe is over */
+	ACK_ONCE,		/* not sent anew when a pipe has ended */
 	EARLY_UNTIL_RESET,	/* early bytes of a use count until then */
 	EARLY_OVER_WINDOW,	/* SYNACK's offset bounds early bytes, too */
 	ANY_INCARNATION,	/* an ACK is not asked which one it is about */

@@ -87,7 +87,7 @@ bool hand_joins(struct hand *h, uint8_t index, uint8_t count,
 
 void hand_memory(struct hand *h, size_t most)
 {
-	h->settings.max_held = most;
+	h->settings.max_memory = most;
 	engine_balance(&h->engine);
 }
 
@@ -103,7 +103,7 @@ void hand_listens(struct hand *h)
 		h->closed = true;
 }
 
-bool hand_is_over(void *arg)
+bool hand_has_ended(void *arg)
 {
 	struct hand *h = arg;
 
@@ -121,7 +121,7 @@ void hand_end(struct hand *h)
 		if (h->s && h->fd[i] >= 0)
 			shutdown(h->fd[i], SHUT_WR);
 	}
-	assert_true(run_until(h->engine.loop, "its end", hand_is_over, h));
+	assert_true(run_until(h->engine.loop, "its end", hand_has_ended, h));
 	for (int i = 0; i < PIPES; i++) {
 		if (h->fd[i] >= 0)
 			close(h->fd[i]);
@@ -200,7 +200,8 @@ static bool heard(struct hand *h, unsigned int type, struct wire_ext *ext,
 	int n;
 
 	hand_listens(h);
-	while ((n = wire_read(h->heard + at, h->len - at, &msg)) > 0) {
+	while ((n = wire_read_up_to(h->heard + at, h->len - at, WIRE_LARGE_MAX,
+				    &msg)) > 0) {
 		struct wire_ext said;
 
 		at += (size_t)n;
@@ -236,7 +237,7 @@ void ends_the_session(struct hand *h)
 	struct want w = hand_hears(h, WIRE_GOODBYE);
 
 	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_PROTOCOL);
-	assert_true(run_until(h->engine.loop, "the session's end", hand_is_over, h));
+	assert_true(run_until(h->engine.loop, "the session's end", hand_has_ended, h));
 	hand_end(h);
 }
 

@@ -68,8 +68,8 @@ struct want {
 void hand_listens(struct hand *h);
 /* Waits for a message of @type, 0: a FIN. */
 struct want hand_hears(struct hand *h, unsigned int type);
-/* The session is over; for run_until(). */
-bool hand_is_over(void *arg);
+/* The session has ended; for run_until(). */
+bool hand_has_ended(void *arg);
 
 /* What a bad message ends, and no more than that. */
 void ends_the_session(struct hand *h);

@@ -63,7 +63,7 @@ static void serve(struct pair *pair, struct conn *c, struct pair_conn *pc,
 	pc->opened++;
 	pc->to = destination_copy(c->dst);
 	if (pair->refuse) {
-		conn_refuse(c, pair->refuse);
+		conn_reset(c, pair->refuse);
 		return;
 	}
 	app_pair(fd);
@@ -86,7 +86,7 @@ static void on_open_flow(struct session *s, struct conn *c)
 	if (pair->open_flow)
 		pair->open_flow(pair, c);
 	else
-		conn_refuse(c, CONN_END_DENIED);
+		conn_reset(c, CONN_END_DENIED);
 }
 
 static void on_answered(struct session *s, struct conn *c, uint8_t result)
@@ -197,7 +197,7 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 		return;
 	}
 	if (pair->joins == PAIR_SENT_AWAY) {
-		greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
+		greet_decline(conduit, WIRE_WELCOME_UNKNOWN);
 		return;
 	}
 	if (greet_find(&pair->engine, &hello)) {
@@ -205,7 +205,7 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 		return;
 	}
 	if (greet_objection(&hello) != WIRE_WELCOME_NEW || pair->rp) {
-		greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
+		greet_decline(conduit, WIRE_WELCOME_UNKNOWN);
 		return;
 	}
 	pair->rp = greet_new(&pair->engine, &rp_role, pair, "lp", &hello,

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/sizes.h"
 #include "mux/extension/reinject.h"
 #include "mux/pipe/carrier.h"
 #include "random.h"
@@ -291,6 +292,8 @@ static void give(struct model *model, struct pipe *pipe, struct model_event e)
 {
 	size_t before;
 
+	if (model->is.datagrams)
+		pipe->path->passing.datagram_at = model->now;
 	e.asked = paths_send(&model->paths, pipe, e.len, model->now, &before);
 	mind_overshoot(model, pipe, before, e.len);
 	e.held = before + e.len;
@@ -312,7 +315,9 @@ static void send_one(struct model *model, const struct next *next)
 		.sent_at = model->now, .left_at = model->now,
 	};
 
-	e.len = next->payload < c->backlog ? next->payload : c->backlog;
+	e.len = size_least(next->payload, next->bytes);
+	if (c->backlog < e.len)
+		e.len = c->backlog;
 	e.clean = pipe_is_clear(pipe);
 	e.number = c->messages;
 	served(model, c, e.len);
@@ -376,6 +381,34 @@ static void look_again_at(struct model *model, int64_t at)
 		 .happen = looks_again, .who = model });
 }
 
+static bool lives(struct model *model, const struct path *path)
+{
+	for (unsigned int i = 0; i < model->is.pipes; i++) {
+		struct model_pipe *p = &model->pipe[i];
+
+		if (p->pipe.path == path &&
+		    reinject_path_lives(p->tcp.heard_at, (int64_t)p->tcp.srtt,
+					model->now))
+			return true;
+	}
+	return false;
+}
+
+/* As in the session: bits. */
+static uint8_t paths_for(struct model *model, const struct model_pipe *of)
+{
+	uint8_t all = 0, others;
+
+	for (unsigned int i = 0; i < model->is.pipes; i++) {
+		const struct pipe *p = &model->pipe[i].pipe;
+
+		if (p != &of->pipe && !p->doubtful)
+			all |= (uint8_t)(1 << p->path->number);
+	}
+	others = all & (uint8_t)~(1U << of->pipe.path->number);
+	return others && !lives(model, of->pipe.path) ? others : all;
+}
+
 /* As the session tells the decision. */
 static void look_for_heads(struct model *model, struct view *view)
 {
@@ -397,6 +430,7 @@ static void look_for_heads(struct model *model, struct view *view)
 		return;
 	}
 	view->repeat_of = &model->pipe[best].pipe;
+	view->repeat_paths = paths_for(model, &model->pipe[best]);
 	view->repeat_ahead = model->is.reinject == REINJECT_MPFLEX;
 	model->pipe[best].pipe.doubtful = true;
 }
@@ -460,6 +494,7 @@ static void init_pipe(struct model *model, unsigned int i)
 	tcp_init(&p->tcp, &model->clock,
 		 path && model->is.second ? &model->second : &model->network,
 		 model->is.cc, model->is.delayed_acks, &ops, p);
+	p->tcp.prompt = model->is.datagrams;
 	set_info(model, p);
 	paths_add(&model->paths, path, &p->pipe);
 }

@@ -22,6 +22,7 @@ struct network {
 	struct network *through;	/* whose bottleneck is in the way; NULL: one of its own, */
 	int64_t busy_until;	/* which is at work until then */
 	int64_t arrives, returns;	/* the one before */
+	int64_t filled_at;	/* a segment that pipes sent arrived, the last time */
 
 	/* seen */
 	uint64_t dropped;	/* by the queue */

@@ -35,6 +35,7 @@ struct model_params {
 	enum reinject_mode reinject;
 	enum tcp_cc cc;
 	bool delayed_acks;	/* every other one, or after 40 ms */
+	bool datagrams;		/* pass on each path, beside what is modelled */
 	double lost_stamps;	/* share of those that were asked for */
 	int64_t late;		/* ns at most until the process wakes up */
 	const struct pipe_policy *policy;

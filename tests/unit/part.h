@@ -9,9 +9,9 @@
 #define TM3_TEST_PART_H
 
 enum {
-/* No divisor of what tables are nested by: each value of each is among one in 7. */
+/* Prime to what tables are nested by: it does not come by one value again and again. */
 #ifdef __SANITIZE_ADDRESS__
-	ONE_IN = 7,
+	ONE_IN = 13,
 #else
 	ONE_IN = 1,
 #endif

@@ -11,8 +11,8 @@ import subprocess
 from tests.unit.test_c_unit import BUILD
 
 
-def played(name: str, *words: object) -> list[str]:
-    """The words that build/unit/NAME prints for these arguments."""
+def played(name: str, *words: object) -> str:
+    """What build/unit/NAME prints for these arguments."""
     program = BUILD / "unit" / name
     assert program.exists(), f"{program} is not built: make {program}"
     done = subprocess.run(
@@ -23,4 +23,4 @@ def played(name: str, *words: object) -> list[str]:
         check=True,
         timeout=60,
     )
-    return done.stdout.split()
+    return done.stdout

@@ -113,8 +113,11 @@ int getsockopt(int fd, int level, int name, void *restrict value,
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	(void)fd, (void)level, (void)name, (void)value, (void)len;
-	return 0;
+	(void)fd, (void)level, (void)value, (void)len;
+	if (!kernel.refuses || name != kernel.refuses)
+		return 0;
+	errno = ENOMEM;
+	return -1;
 }
 
 /* --- the session --- */
@@ -138,8 +141,8 @@ static void broken(struct pipe *pipe, const char *what, const char *detail)
 static void ended(struct pipe *pipe, int err)
 {
 	(void)pipe;
-	seen.over = true;
-	seen.ended = err;
+	seen.ended = true;
+	seen.end_error = err;
 }
 
 static const struct pipe_ops ops = {
@@ -155,8 +158,8 @@ int sctp_set_up(void **state)
 	settings_init(&settings);
 	shared.scratch = malloc(SCRATCH);
 	shared.scratch_size = SCRATCH;
-	p.partial = malloc(WIRE_MESSAGE_MAX);
-	if (!shared.scratch || !p.partial)
+	shared.large = false;
+	if (!shared.scratch)
 		return -1;
 	p.ops = &ops;
 	p.shared = &shared;
@@ -181,7 +184,7 @@ int sctp_tear_down(void **state)
 {
 	(void)state;
 	carrier_sctp.close(&p);
-	free(p.partial);
+	partial_fini(&p.partial);
 	free(shared.scratch);
 	return 0;
 }

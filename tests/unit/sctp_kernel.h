@@ -36,6 +36,7 @@ struct sctp_kernel {
 	struct { size_t len; struct sctp_sndinfo info; } letter[LETTERS];
 	unsigned int letters, room;	/* the socket's, in messages */
 	int send_err;			/* for who sends without room; 0: EAGAIN */
+	int refuses;			/* this option, for want of memory */
 	bool gone;			/* the association is, and who asks of it is told */
 	struct sctp_status status;
 	struct sctp_assoc_stats stats;
@@ -49,8 +50,8 @@ struct sctp_seen {		/* by the session */
 	size_t len[PIECES];
 	uint64_t offset[PIECES];
 	char broken[200], detail[200];
-	int ended;
-	bool over;
+	int end_error;
+	bool ended;
 };
 
 extern struct sctp_kernel kernel;

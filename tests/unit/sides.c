@@ -35,12 +35,12 @@ static void came(struct flow *f, const struct destination *at,
 		flow_send(f, at->kind ? at : NULL, payload, len);
 }
 
-static void over(struct flow *f)
+static void ended(struct flow *f)
 {
 	struct side *side = flow_owner(f);
 
-	flow_holds(f, -(int64_t)flow_held(f));
-	side->over++;
+	flow_charge(f, -(int64_t)flow_charged(f));
+	side->ended++;
 	side->flow = NULL;
 }
 
@@ -60,7 +60,7 @@ static void told_mtu(struct flow *f, unsigned int mtu)
 }
 
 const struct flow_ops side_ops = {
-	.came = came, .over = over, .unsent = unsent, .told_mtu = told_mtu,
+	.came = came, .ended = ended, .unsent = unsent, .told_mtu = told_mtu,
 };
 
 static void rp_opens(struct pair *pair, struct conn *c)
@@ -68,7 +68,7 @@ static void rp_opens(struct pair *pair, struct conn *c)
 	struct side *side = &rp_side[sides_asked++ % SIDES];
 
 	if (pair->refuse) {
-		conn_refuse(c, pair->refuse);
+		conn_reset(c, pair->refuse);
 		return;
 	}
 	side->flow = flow_take(c, &side_ops, side);

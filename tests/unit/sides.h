@@ -14,8 +14,8 @@
 enum { SIDES = 100 };
 
 struct side {
-	struct flow *flow;	/* NULL: there is none, or it is over */
-	unsigned int came, over;
+	struct flow *flow;	/* NULL: there is none, or it has ended */
+	unsigned int came, ended;
 	unsigned int told, mtu;		/* LP: how often of an MTU, and the last one */
 	size_t len;
 	uint8_t last[WIRE_PAYLOAD_MAX];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mux/base/loop.h"
+#include "mux/pipe/owed.h"
 
 #define DELAYED_ACK (40 * NS_PER_MS)
 #define LEAST_TIMEOUT (200 * NS_PER_MS)
@@ -206,7 +207,7 @@ static void acknowledge(struct tcp *t)
 			 .when = t->clock->now });
 }
 
-static void delay_is_over(void *who, const struct clock_event *e)
+static void delay_has_ended(void *who, const struct clock_event *e)
 {
 	struct tcp *t = who;
 
@@ -214,11 +215,22 @@ static void delay_is_over(void *who, const struct clock_event *e)
 		acknowledge(t);
 }
 
+static bool is_far_apart(struct tcp *t, const struct tcp_segment *s)
+{
+	int64_t since = t->clock->now - t->network->filled_at;
+
+	if (!t->prompt || s->len < TCP_MSS)
+		return false;
+	t->network->filled_at = t->clock->now;
+	return since >= OWED_FAR_APART;
+}
+
 static void arrived(void *who, const struct clock_event *e)
 {
 	struct tcp *t = who;
 	struct tcp_segment *s = tcp_at(t, e->number);
 	bool in_order = e->number == t->expects;
+	bool delays = t->delayed_acks && !is_far_apart(t, s);
 
 	if (e->number < t->expects || s->arrived) {
 		acknowledge(t);
@@ -230,13 +242,13 @@ static void arrived(void *who, const struct clock_event *e)
 		t->beyond = e->number + 1;
 	while (t->expects < t->beyond && tcp_at(t, t->expects)->arrived)
 		t->ops->delivered(t->who, t->expects++);
-	if (!t->delayed_acks || !in_order || t->expects != t->beyond ||
+	if (!delays || !in_order || t->expects != t->beyond ||
 	    ++t->owed > 1 || t->expects > e->number + 1) {
 		acknowledge(t);
 		return;
 	}
 	clock_at(t->clock, (struct clock_event){
-		 .at = t->clock->now + DELAYED_ACK, .happen = delay_is_over,
+		 .at = t->clock->now + DELAYED_ACK, .happen = delay_has_ended,
 		 .who = t, .number = t->owed_number });
 }
 

@@ -54,6 +54,7 @@ struct tcp {
 	void *who;
 	enum tcp_cc cc;
 	bool delayed_acks;
+	bool prompt;		/* but not of segments that are far apart (mux/pipe/owed.h) */
 
 	struct tcp_segment *ring;
 	uint64_t room;		/* in it, a power of two */

@@ -122,6 +122,49 @@ static void what_is_bound_is_counted_where_it_can_go(void **state)
 	assert_int_equal(again_without(&line, LTE), 0);
 }
 
+static bool is_odd(const struct kept_item *of, const void *arg)
+{
+	(void)arg;
+	return (of - item) % 2;
+}
+
+static bool is_any(const struct kept_item *of, const void *arg)
+{
+	(void)of, (void)arg;
+	return true;
+}
+
+static unsigned int length(const struct kept_item *first)
+{
+	unsigned int n = 0;
+
+	for (; first; first = first->next)
+		n++;
+	return n;
+}
+
+/* The rest is a line as before, to which more can be added. */
+static void what_is_removed_leaves_the_others_in_order(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < ITEMS; i++) {
+		item[i].bytes = 1u << i;
+		if (i != 4)
+			add(i, false, LTE);
+	}
+	assert_int_equal(length(again_remove(&line, is_odd, NULL)), 3);
+	assert_int_equal(again_without(&line, WIFI), 1 + 4);
+	add(4, false, LTE);
+	for (unsigned int i = 0; i < ITEMS; i += 2)
+		assert_ptr_equal(again_take(&line, false, LTE), &item[i]);
+	assert_true(again_is_empty(&line));
+	add(0, false, LTE);
+	add(1, true, ANY);
+	assert_int_equal(length(again_remove(&line, is_any, NULL)), 2);
+	assert_true(again_is_empty(&line));
+	assert_int_equal(again_without(&line, WIFI), 0);
+}
+
 static void takes(bool ahead, unsigned int i)
 {
 	is_first(0, i);
@@ -201,6 +244,7 @@ int main(void)
 		cmocka_unit_test_setup(what_waits_for_a_path_holds_up_nothing, set_up),
 		cmocka_unit_test_setup(who_was_ahead_stays_ahead_on_its_paths, set_up),
 		cmocka_unit_test_setup(what_is_bound_is_counted_where_it_can_go, set_up),
+		cmocka_unit_test_setup(what_is_removed_leaves_the_others_in_order, set_up),
 		cmocka_unit_test_setup(all_lists_are_seen, set_up),
 		cmocka_unit_test_setup(pipes_that_are_over_are_one_line, set_up),
 		cmocka_unit_test_setup(lists_of_paths_are_one_line_as_well, set_up),

@@ -13,6 +13,7 @@
 
 #include "mux/conn/backlog.h"
 #include "mux/conn/channel.h"
+#include "mux/pipe/partial.h"
 #include "mux/wire/run.h"
 #include "conn_scene.h"
 #include "random.h"
@@ -129,7 +130,7 @@ static void note_gone(struct conn *c)
 	conn_free(c);
 }
 
-static const struct conn_ops ops = { .over = note, .gone = note_gone };
+static const struct conn_ops ops = { .ended = note, .gone = note_gone };
 
 /* An owner with some that are done. */
 static void own(struct conn_owner *owner, struct scene *scene)
@@ -230,16 +231,52 @@ static void empty_runs_go_once_nobody_took_any(void **state)
 	(void)state;
 	run_put(&pool, run_get(&pool));
 	run_put(&pool, run_get_large(&pool));
-	assert_false(run_pool_rest(&pool));
+	assert_false(run_pool_release(&pool));
 	assert_int_equal(pool.bytes, RUN_SIZE + RUN_LARGE);
 	run_put(&pool, run_get(&pool));
-	assert_false(run_pool_rest(&pool));
+	assert_false(run_pool_release(&pool));
 	assert_int_equal(pool.bytes, RUN_SIZE + RUN_LARGE);
-	assert_true(run_pool_rest(&pool));
+	assert_true(run_pool_release(&pool));
 	assert_int_equal(pool.bytes, 0);
 	assert_null(pool.spare);
 	assert_null(pool.large);
-	assert_false(run_pool_rest(&pool));
+	assert_false(run_pool_release(&pool));
+}
+
+/* Not while there is a part of a message, nor right after that. */
+static void a_part_of_a_message_takes_nothing_once_it_is_complete(void **state)
+{
+	static const uint8_t said[] = "what a read brought";
+	struct partial partial = { 0 };
+	uint8_t heard[sizeof(said)];
+
+	(void)state;
+	assert_int_equal(partial_copy(&partial, heard), 0);
+	assert_true(partial_set(&partial, said, sizeof(said), 4104));
+	assert_false(partial_release(&partial));
+	assert_false(partial_release(&partial));
+	assert_int_equal(partial_copy(&partial, heard), sizeof(said));
+	assert_memory_equal(heard, said, sizeof(said));
+	assert_true(partial_set(&partial, said, 4, 4104));
+	assert_true(partial_set(&partial, said, 0, 4104));
+	assert_false(partial_release(&partial));
+	assert_non_null(partial.bytes);
+	assert_true(partial_release(&partial));
+	assert_null(partial.bytes);
+	assert_false(partial_release(&partial));
+}
+
+/* Of a session whose messages became larger. */
+static void a_longer_part_finds_room(void **state)
+{
+	static uint8_t said[16392];
+	struct partial partial = { 0 };
+
+	(void)state;
+	assert_true(partial_set(&partial, said, 4104, 4104));
+	assert_true(partial_set(&partial, said, sizeof(said), sizeof(said)));
+	assert_int_equal(partial.len, sizeof(said));
+	partial_fini(&partial);
 }
 
 #define REST_TEST(f) \
@@ -258,6 +295,8 @@ int main(void)
 		REST_TEST(an_owner_that_ends_frees_those_that_are_done),
 		cmocka_unit_test(a_run_that_waits_takes_what_it_needs),
 		cmocka_unit_test(the_run_of_a_small_one_is_used_again),
+		cmocka_unit_test(a_part_of_a_message_takes_nothing_once_it_is_complete),
+		cmocka_unit_test(a_longer_part_finds_room),
 		cmocka_unit_test(empty_runs_go_once_nobody_took_any),
 	};
 	struct random r = { .state = 1 };

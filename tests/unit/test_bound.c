@@ -111,7 +111,7 @@ static void it_waits_for_a_path_that_is_gone(void **state)
 	next = sched_next(&w.view);
 	assert_int_equal(next.act, NEXT_WAIT);
 	assert_int_equal(next.until, NEXT_NEVER);
-	assert_int_equal(w.paths.path[NEAR].aggregate.refusals, 0);
+	assert_int_equal(w.paths.path[NEAR].aggregate.waits, 0);
 	scene_ready(&w.scene, FREE);
 	sends(&w, FREE, NEAR);
 	scene_silent(&w.scene, FREE);

@@ -16,7 +16,7 @@ from tests.relay.waiting import until
 HERE = Path(__file__).parent
 BUILD = Path(os.environ.get("TM3_BUILD") or HERE.parents[1] / "build")
 PROGRAMS = (
-    *(f"whole/test_{name}" for name in ("matrix", "rivals", "shared", "together")),
+    *(f"whole/test_{name}" for name in ("matrix", "rivals", "shared", "thin", "together")),
     *sorted(path.stem for path in HERE.glob("test_*.c")),
 )
 

@@ -30,7 +30,7 @@
 #include "mux/options/options.h"
 #include "mux/session/greeting.h"
 #include "mux/session/session.h"
-#include "mux/settings/refusal.h"
+#include "mux/settings/incident.h"
 #include "rp/access.h"
 #include "rp/call.h"
 #include "rp/connects.h"
@@ -145,7 +145,7 @@ static const struct conn_ops conn_ops = {
 	.idle = note,
 	.released = note_bytes,
 	.moved = moved,
-	.over = note,
+	.ended = note,
 	.gone = note,
 };
 
@@ -196,7 +196,7 @@ static int set_up(void **state)
 	here.options.max_opens = 1000;
 	host_open(&here.host, here.engine.loop, &here.log, NULL);
 	entrances_init(&here.entrances, here.engine.loop, &here.log,
-		       &here.engine.refusals, NULL, NULL);
+		       &here.engine.incidents, NULL, NULL);
 	here.reach = (struct reach){ &here.options.access, &here.host,
 				     { &here.entrances, &here.entrances } };
 	quota_init(&here.quota, &here.engine.hoard, NULL, 1, 1, NULL, NULL);
@@ -390,7 +390,7 @@ static void none_awaited(void *asker, const struct answer *answer)
 static void more_names_than_can_be_looked_up(void **state)
 {
 	static struct lookup *lookup[LOOKUPS_MAX];
-	uint64_t count[REFUSALS_KINDS];
+	uint64_t count[INCIDENTS_KINDS];
 
 	(void)state;
 	for (int i = 0; i < LOOKUPS_MAX; i++)
@@ -398,9 +398,9 @@ static void more_names_than_can_be_looked_up(void **state)
 					      AF_INET, none_awaited, NULL,
 					      &lookup[i]), 0);
 	assert_refused("127.0.0.1", CONN_END_LIMIT);
-	assert_true(refusals_news(&here.engine.refusals, count));
-	assert_int_equal(count[REFUSAL_PORTS], 0);
-	assert_int_equal(count[REFUSAL_MEMORY], 1);
+	assert_true(incidents_news(&here.engine.incidents, count));
+	assert_int_equal(count[INCIDENT_PORTS], 0);
+	assert_int_equal(count[INCIDENT_MEMORY], 1);
 	for (int i = 0; i < LOOKUPS_MAX; i++)
 		resolver_cancel(lookup[i]);
 }
@@ -446,11 +446,11 @@ static void flows_are_opens(void **state)
 	run_round(here.engine.loop);
 	for (int i = 1; i <= 4; i++)
 		assert_true(connector_takes_flow(&here.connector, c));
-	assert_int_equal(here.engine.refusals.count[REFUSAL_OPENS], 0);
+	assert_int_equal(here.engine.incidents.count[INCIDENT_OPENS], 0);
 	assert_false(connector_takes_flow(&here.connector, c));
 	assert_false(connector_takes_flow(&here.connector, c));
-	assert_int_equal(here.engine.refusals.count[REFUSAL_OPENS], 2);
-	assert_int_equal(here.engine.refusals.peers, 1);
+	assert_int_equal(here.engine.incidents.count[INCIDENT_OPENS], 2);
+	assert_int_equal(here.engine.incidents.peers, 1);
 	clock_pass(NS_PER_SEC / 4);
 	run_round(here.engine.loop);
 	assert_true(connector_takes_flow(&here.connector, c));

@@ -507,6 +507,7 @@ static void messages_leave_room_for_a_record(void **state)
 	here.writer->layer = NULL;
 	plain = pipe_payload(here.writer);
 	here.writer->layer = here.rp.layer;
+	here.shared.large = true;	/* no matter: records are to be filled */
 	assert_int_equal(plain - sealed, TOY_OVERHEAD);
 	here.writer->allowance = 1 << 19;	/* from here on whole ones fill records */
 	assert_int_equal(WIRE_HEADER + pipe_payload(here.writer), TOY_RECORD);

@@ -311,8 +311,8 @@ static void a_refusal_is_told_once(void **state)
 	scene_attach(scene);
 	assert_int_equal(send(scene->app, "hello", 5, 0), 5);
 	scene_frame_all(scene);
-	conn_refuse(scene->c, CONN_END_LIMIT);
-	conn_refuse(scene->c, CONN_END_PROTOCOL);
+	conn_reset(scene->c, CONN_END_LIMIT);
+	conn_reset(scene->c, CONN_END_PROTOCOL);
 	assert_true(run_until(scene->loop, "the FIN", fin_is_framed, scene));
 	assert_int_equal(scene->fin, WIRE_REASON_RST);
 	assert_int_equal(scene->number, 2);
@@ -326,7 +326,7 @@ static void nobody_is_told_of_what_they_never_heard_of(void **state)
 
 	scene->c->syn_pending = true;
 	scene_attach(scene);
-	conn_refuse(scene->c, CONN_END_LIMIT);
+	conn_reset(scene->c, CONN_END_LIMIT);
 	assert_ended(scene, CONN_END_LIMIT);
 	assert_int_equal(scene->number, 0);
 	assert_app_ends(scene, -ECONNRESET);

@@ -46,7 +46,7 @@ static void it_changes_by_the_same_part(void **state)
 	assert_true(aggregate_joins(&a, &first, at));
 	assert_int_equal(a.probe, PROBE_LESS);
 	assert_in_range(a.limit, LIMIT * 0.799, LIMIT * 0.801);
-	/* And back, when the round is over. */
+	/* And back, when the round has ended. */
 	hear_a_round(&a, at, LIMIT * 0.8, 61 * MS);
 	assert_int_equal(a.probe, PROBE_NONE);
 	assert_int_equal(a.limit, LIMIT);

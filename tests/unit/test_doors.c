@@ -9,13 +9,13 @@
 #include "mux/base/addr.h"
 #include "mux/base/log.h"
 #include "mux/base/loop.h"
-#include "mux/settings/refusal.h"
+#include "mux/settings/incident.h"
 #include "rp/doors.h"
 
 static struct doors doors;
 static struct log the_log;
 static struct loop *loop;
-static struct refusals refusals;
+static struct incidents incidents;
 
 static struct sockaddr_storage at(const char *text)
 {
@@ -41,15 +41,15 @@ static int set_up(void **state)
 	(void)state;
 	log_init(&the_log, "test", LOG_ERROR);
 	loop = loop_new();
-	refusals_init(&refusals, loop, &the_log, refusal_kinds);
-	doors_init(&doors, &the_log, &refusals, &home);
+	incidents_init(&incidents, loop, &the_log, incident_kinds);
+	doors_init(&doors, &the_log, &incidents, &home);
 	return loop ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	refusals_fini(&refusals);
+	incidents_fini(&incidents);
 	loop_free(loop);
 	return 0;
 }

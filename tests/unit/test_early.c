@@ -125,7 +125,7 @@ static void who_goes_lets_the_next_one_on(void **state)
 	h.s->ext->pool.limit.all = 2 * BYTES;
 	conn_credited(conn[1]);
 	list_del(&conn[1]->channel->line);
-	conn_refuse(conn[1], CONN_END_LOCAL_RESET);
+	conn_reset(conn[1], CONN_END_LOCAL_RESET);
 	for (int i = 0; i < 5; i++)
 		run_round(h.engine.loop);
 	assert_int_equal(conn[2]->tx_bytes, BYTES);

@@ -255,7 +255,7 @@ static void ids_beyond_the_memory_end_the_session(void **state)
 	}
 	w = hand_hears(&h, WIRE_GOODBYE);
 	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_LIMIT);
-	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
+	assert_true(run_until(h.engine.loop, "the end", hand_has_ended, &h));
 	assert_int_equal(h.engine.hoard.bytes, 0);
 	hand_end(&h);
 }
@@ -278,7 +278,7 @@ static void a_hint_that_waits_goes_with_the_ids(void **state)
 		hand_fin(&h, id, 0, WIRE_REASON_RST);
 		run_round(h.engine.loop);
 	}
-	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
+	assert_true(run_until(h.engine.loop, "the end", hand_has_ended, &h));
 	hand_end(&h);
 }
 
@@ -311,7 +311,7 @@ static void crumbs_out_of_order_end_the_session(void **state)
 		hand_fills(&h, id, 2, 1000000, 1);
 	w = hand_hears(&h, WIRE_GOODBYE);
 	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_LIMIT);
-	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
+	assert_true(run_until(h.engine.loop, "the end", hand_has_ended, &h));
 	hand_end(&h);
 }
 
@@ -460,7 +460,7 @@ static void who_is_told_again_and_again_is_counted(void **state)
 	for (int i = 0; i < TIMES; i++)
 		assert_false(hand_joins(&h, 0, PIPES, 0));
 	assert_int_equal(lines_with(told, "may not join"), 1);
-	assert_int_equal(h.engine.refusals.count[REFUSAL_JOIN], TIMES);
+	assert_int_equal(h.engine.incidents.count[INCIDENT_JOIN], TIMES);
 	hand_open(&h, 0);
 	for (uint32_t i = 0; i < TIMES; i++) {
 		hand_data(&h, 2 * i + 2 + WIRE_NUMBER_WINDOW, 1);
@@ -469,13 +469,14 @@ static void who_is_told_again_and_again_is_counted(void **state)
 		hand_open(&h, 2 * i + 2);
 	}
 	goes_on(&h);
-	assert_int_equal(lines_with(told, "was ended"), REFUSAL_LINES);
-	assert_int_equal(h.engine.refusals.count[REFUSAL_PROTOCOL], TIMES);
+	assert_int_equal(lines_with(told, "was ended"), INCIDENT_LINES);
+	assert_int_equal(h.engine.incidents.count[INCIDENT_PROTOCOL], TIMES);
 	/* A pipe that ends for cause is of the same kind. */
 	hand_ext(&h, &(struct wire_ext){ .type = WIRE_HELLO, .hello = h.hello });
 	assert_true(run_until(h.engine.loop, "no pipe", is_alone, &h));
 	assert_int_equal(lines_with(told, "second HELLO"), 0);
-	assert_int_equal(h.engine.refusals.count[REFUSAL_PROTOCOL], TIMES + 1);
+	assert_int_equal(h.engine.incidents.count[INCIDENT_PROTOCOL],
+			 TIMES + 1);
 	hand_end(&h);
 	fclose(told);
 }

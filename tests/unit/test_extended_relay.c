@@ -103,7 +103,7 @@ static void close_hop(struct hop *h)
 	}
 }
 
-/* From one side to the other. One that is over there is so here, some time. */
+/* From one side to the other. One that ended there is so here, some time. */
 static void carry(struct world *w, struct hop *h, int side)
 {
 	size_t room = TRANSIT - h->len[side];
@@ -270,7 +270,7 @@ static void welcome_server(struct world *w, int i)
 
 /* --- what must hold --- */
 
-static bool link_is_over(const struct link *l)
+static bool link_has_ended(const struct link *l)
 {
 	/* A client may reset before the server was asked for. */
 	return l->begun && l->app[0].at_end && l->app[0].fd < 0 &&
@@ -293,10 +293,10 @@ static void check_link(const struct link *l)
 	}
 }
 
-static bool all_over(struct world *w)
+static bool all_ended(struct world *w)
 {
 	for (int i = 0; i < LINKS; i++) {
-		if (!link_is_over(&w->link[i]))
+		if (!link_has_ended(&w->link[i]))
 			return false;
 	}
 	return true;
@@ -317,7 +317,7 @@ static void live(struct world *w)
 	int64_t deadline = loop_clock() + 60 * NS_PER_SEC;
 	int begun = 0;
 
-	while (!all_over(w)) {
+	while (!all_ended(w)) {
 		assert_true(loop_clock() < deadline);
 		w->moved = false;
 		if (begun < LINKS && !random_below(w->r, 4))

@@ -112,7 +112,7 @@ static void tell(struct msghdr *mh, const struct label *label)
 
 ssize_t recvmsg(int fd, struct msghdr *mh, int flags)
 {
-	static uint8_t all[sizeof(struct label) + 2 * WIRE_MESSAGE_MAX];
+	static uint8_t all[sizeof(struct label) + 2 * WIRE_LARGE_MAX];
 	size_t room, left;
 	struct label label;
 	long n;
@@ -190,7 +190,7 @@ int close(int fd)
 
 struct letter {
 	size_t len;		/* with its label */
-	uint8_t bytes[sizeof(struct label) + WIRE_MESSAGE_MAX];
+	uint8_t bytes[sizeof(struct label) + WIRE_LARGE_MAX];
 };
 
 struct hop {			/* in the middle of a pipe: LP's side and RP's */
@@ -277,7 +277,7 @@ static void deliver(struct world *w, struct hop *h, int side)
 	memmove(l, l + 1, (--h->n[side] - i) * sizeof(*l));
 }
 
-/* From one side to the other. One that is over there is so here, some time. */
+/* From one side to the other. One that ended there is so here, some time. */
 static void carry(struct world *w, struct hop *h, int side)
 {
 	struct letter *l = &h->letter[side][h->n[side]];

@@ -9,10 +9,8 @@
 #include <cmocka.h>
 
 #include "mux/conn/conn.h"
-#include "ext_hand.h"
 #include "ext_pair.h"
 #include "flow.h"
-#include "halted.h"
 #include "loopback.h"
 
 struct beside {
@@ -181,206 +179,6 @@ static void where_an_eighth_of_the_memory_is_out_with_no_more_than_the_first(voi
 	assert_int_equal(promised_to(pair, 1), WINDOW_FIRST);
 }
 
-/* --- bytes before them are missing --- */
-
-enum {
-	MESSAGE = 4096,
-	A_QUARTER = WINDOW_FIRST / 4 / MESSAGE,		/* messages */
-	FIRST_DATA = 1,					/* behind OPEN */
-};
-
-/* A connection whose round began @late ns before now. */
-static struct channel *opened_by(struct hand *h, int64_t late)
-{
-	struct channel *ch;
-
-	hand_begin(h, false);
-	hand_open(h, 0);
-	hand_hears(h, WIRE_SYNACK);
-	ch = h->s->ext->channel[ID];
-	ch->round_at = loop_clock() - late;
-	return ch;
-}
-
-#define NEVER_LATE (-60 * NS_PER_SEC)
-
-/*
- * What goes over a near path waits for what went over a far one before: no application
- * can take it sooner, and the sender shall not meet the window meanwhile.
- */
-static void a_window_is_doubled_by_what_waits_for_other_bytes(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NEVER_LATE);
-	struct want w;
-
-	(void)state;
-	hand_fills(&h, ID, FIRST_DATA + 1, A_QUARTER - 1, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(ch->window, WINDOW_FIRST);
-	hand_fills(&h, ID, FIRST_DATA + A_QUARTER, 1, MESSAGE);
-	w = hand_hears(&h, WIRE_WINDOW);
-	assert_int_equal(w.ext.window.id, ID);
-	assert_int_equal(w.ext.window.offset, 2 * WINDOW_FIRST);
-	assert_int_equal(ch->in.taken, 0);
-	hand_end(&h);
-}
-
-static void not_where_it_took_longer_than_a_round_trip(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NEVER_LATE);
-
-	(void)state;
-	hand_fills(&h, ID, FIRST_DATA + 1, A_QUARTER / 2, MESSAGE);
-	goes_on(&h);
-	ch->round_at = loop_clock() - NS_PER_SEC;
-	hand_fills(&h, ID, FIRST_DATA + 1 + A_QUARTER / 2, A_QUARTER / 2, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(reorder_payload(&ch->order), A_QUARTER * MESSAGE);
-	assert_int_equal(ch->window, WINDOW_FIRST);
-	hand_end(&h);
-}
-
-/* The first bytes come more than a round trip after OPEN: that was no time to take any in. */
-static void a_round_does_not_begin_with_a_wait(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NS_PER_SEC);
-	int64_t before = loop_clock();
-
-	(void)state;
-	hand_fills(&h, ID, FIRST_DATA + 1, 1, MESSAGE);
-	goes_on(&h);
-	assert_true(ch->round_at >= before);
-	ch->round_at = loop_clock() - NEVER_LATE;
-	hand_fills(&h, ID, FIRST_DATA + 2, A_QUARTER - 1, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(ch->window, 2 * WINDOW_FIRST);
-	hand_end(&h);
-}
-
-/* Its bytes would lie there as well, were they in order. */
-static void nor_where_the_application_leaves_what_it_has(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NEVER_LATE);
-
-	(void)state;
-	fill_socket(ch->conn->watch.fd);
-	hand_data(&h, FIRST_DATA, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(conn_queued(ch->conn), MESSAGE);
-	hand_fills(&h, ID, FIRST_DATA + 2, 2 * A_QUARTER, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(reorder_payload(&ch->order), 2 * A_QUARTER * MESSAGE);
-	assert_int_equal(ch->window, WINDOW_FIRST);
-	hand_end(&h);
-}
-
-/* Each counts once: neither for the next round, nor when the missing one comes. */
-static void nor_again_by_the_same_bytes_in_order(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NEVER_LATE);
-
-	(void)state;
-	hand_fills(&h, ID, FIRST_DATA + 1, 2 * A_QUARTER, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(ch->window, 2 * WINDOW_FIRST);
-	ch->round_at = loop_clock() - NEVER_LATE;
-	hand_data(&h, FIRST_DATA, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(ch->in.taken, (2 * A_QUARTER + 1) * MESSAGE);
-	assert_int_equal(reorder_payload(&ch->order), 0);
-	assert_int_equal(ch->window, 2 * WINDOW_FIRST);
-	hand_end(&h);
-}
-
-struct taking {
-	struct hand *h;
-	struct channel *ch;
-};
-
-static bool some_was_taken(void *arg)
-{
-	struct taking *t = arg;
-	uint8_t bytes[MESSAGE];
-
-	read_some(t->h->app, bytes, sizeof(bytes));
-	return conn_queued(t->ch->conn) < A_QUARTER * MESSAGE;
-}
-
-/* It took less than what counted as taken while others were missing. */
-static void nor_where_it_takes_little_of_them(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NEVER_LATE);
-	struct taking t = { &h, ch };
-
-	(void)state;
-	small_buffers(h.app, ch->conn->watch.fd);
-	fill_socket(ch->conn->watch.fd);
-	hand_fills(&h, ID, FIRST_DATA + 1, A_QUARTER, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(ch->window, 2 * WINDOW_FIRST);
-	ch->round_at = loop_clock() - NEVER_LATE;
-	hand_data(&h, FIRST_DATA, MESSAGE);
-	goes_on(&h);
-	assert_true(run_until(h.engine.loop, "a reader", some_was_taken, &t));
-	assert_true(conn_queued(ch->conn) > 0);
-	assert_int_equal(ch->window, 2 * WINDOW_FIRST);
-	hand_end(&h);
-}
-
-/* It lay there before something came behind it: however fast it is taken then, that is late. */
-static void nor_where_it_takes_them_late(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NEVER_LATE);
-	int64_t long_ago = loop_clock() - NS_PER_SEC;
-
-	(void)state;
-	fill_socket(ch->conn->watch.fd);
-	hand_fills(&h, ID, FIRST_DATA, A_QUARTER, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(conn_queued(ch->conn), A_QUARTER * MESSAGE);
-	ch->round_at = long_ago;
-	hand_data(&h, FIRST_DATA + A_QUARTER, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(ch->round_at, long_ago);
-	hand_end(&h);
-}
-
-static bool is_not_in_use(void *arg)
-{
-	const struct channel *ch = arg;
-
-	return !ch->in_use;
-}
-
-/* Nothing came to it for long, so it was counted apart: it is no more. */
-static void what_it_is_granted_then_counts_once(void **state)
-{
-	struct hand h;
-	struct channel *ch = opened_by(&h, NEVER_LATE);
-	struct extended *ext = h.s->ext;
-
-	(void)state;
-	h.settings.window_memory = WINDOW_FIRST;
-	ch->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
-	loop_timer_in(h.engine.loop, &ext->window_timer, 0);
-	assert_true(run_until(h.engine.loop, "a look", is_not_in_use, ch));
-	assert_int_equal(ext->idle, WINDOW_FIRST);
-	h.settings.window_memory = 4 * WINDOW_FIRST;
-	hand_fills(&h, ID, FIRST_DATA + 1, A_QUARTER, MESSAGE);
-	goes_on(&h);
-	assert_int_equal(ext->idle, 0);
-	assert_int_equal(ext->promised, 2 * WINDOW_FIRST);
-	assert_int_equal(channel_promised(ch), 2 * WINDOW_FIRST);
-	hand_end(&h);
-}
-
 static bool is_apart(void *arg)
 {
 	struct pair *pair = arg;
@@ -425,7 +223,7 @@ static void who_is_refused_is_granted_nothing(void **state)
 		run_round(pair->engine.loop);
 	}
 	granted = only_channel(pair)->in.granted;
-	conn_refuse(only_channel(pair)->conn, CONN_END_LIMIT);
+	conn_reset(only_channel(pair)->conn, CONN_END_LIMIT);
 	assert_int_equal(only_channel(pair)->in.granted, granted);
 }
 
@@ -438,9 +236,9 @@ static struct conn *only_conn(struct pair *pair)
 	return list_first(&pair->lp->conns, struct conn, member);
 }
 
-static bool is_over(void *arg)
+static bool has_ended(void *arg)
 {
-	return only_conn(arg)->over;
+	return only_conn(arg)->ended;
 }
 
 /* A server has sent UNREAD bytes and both ends have ended; its client reads nothing. */
@@ -462,7 +260,7 @@ static void leave_unread(struct pair *pair)
 	shutdown(pair->conn[0].server, SHUT_WR);
 	shutdown(pair->conn[0].client, SHUT_WR);
 	assert_true(run_until(pair->engine.loop, "its end on the pipes",
-			      is_over, pair));
+			      has_ended, pair));
 	assert_true(conn_queued(only_conn(pair)) > UNREAD / 2);
 }
 
@@ -581,14 +379,6 @@ int main(void)
 		PAIR_TEST(a_window_is_doubled_long_before_it_is_full),
 		PAIR_TEST(who_comes_later_begins_with_half_of_what_was_reached),
 		PAIR_TEST(where_an_eighth_of_the_memory_is_out_with_no_more_than_the_first),
-		cmocka_unit_test(a_window_is_doubled_by_what_waits_for_other_bytes),
-		cmocka_unit_test(not_where_it_took_longer_than_a_round_trip),
-		cmocka_unit_test(a_round_does_not_begin_with_a_wait),
-		cmocka_unit_test(nor_where_the_application_leaves_what_it_has),
-		cmocka_unit_test(nor_again_by_the_same_bytes_in_order),
-		cmocka_unit_test(nor_where_it_takes_little_of_them),
-		cmocka_unit_test(nor_where_it_takes_them_late),
-		cmocka_unit_test(what_it_is_granted_then_counts_once),
 		PAIR_TEST_NEW(who_took_all_is_not_reset),
 		PAIR_TEST(who_is_refused_is_granted_nothing),
 		PAIR_TEST_NEW(who_is_over_and_not_read_gives_its_memory_back),

@@ -46,7 +46,7 @@ static void late_fins_do_not_refuse_the_next(void **state)
 	struct pair *pair = *state;
 	struct destination to = sides_server(7);
 	struct flow *f[FLOWS_MAX];
-	const uint64_t *refused = &pair->engine.refusals.count[REFUSAL_FLOWS];
+	const uint64_t *refused = &pair->engine.incidents.count[INCIDENT_FLOWS];
 
 	for (int i = 0; i < FLOWS_MAX; i++)
 		f[i] = flow_open(pair->lp, &to, &side_ops, &lp_side[0]);
@@ -61,9 +61,9 @@ static void late_fins_do_not_refuse_the_next(void **state)
 	end_late(pair, f[0]);
 	sides_begin(pair, 2, &to);
 	assert_int_equal(*refused, 0);
-	sides_expect(pair, &lp_side[2].over, 1);	/* RP's own limit */
+	sides_expect(pair, &lp_side[2].ended, 1);	/* RP's own limit */
 	assert_int_equal(*refused, 1);
-	assert_int_equal(lp_side[1].over, 0);
+	assert_int_equal(lp_side[1].ended, 0);
 	for (int i = 0; i < FLOWS_MAX; i++)
 		conn_ask(leaving[i]);
 	assert_true(run_until(pair->engine.loop, "the ends", rp_has_most,
@@ -77,7 +77,9 @@ static bool has_opened(void *arg)
 
 static bool has_refused_one(void *arg)
 {
-	return ((struct pair *)arg)->engine.refusals.count[REFUSAL_FLOWS] == 1;
+	const struct pair *pair = arg;
+
+	return pair->engine.incidents.count[INCIDENT_FLOWS] == 1;
 }
 
 /* With few places LP opens a quarter of them, */
@@ -104,7 +106,7 @@ static void half_of_the_places_is_not_for_flows(void **state)
 {
 	struct pair *pair = *state;
 	struct destination to = sides_server(7);
-	const uint64_t *refused = pair->engine.refusals.count;
+	const uint64_t *refused = pair->engine.incidents.count;
 
 	for (int i = 0; i < 5; i++)
 		sides_begin(pair, i, &to);
@@ -115,7 +117,7 @@ static void half_of_the_places_is_not_for_flows(void **state)
 	pair_open(pair, 1);
 	assert_true(run_until(pair->engine.loop, "the connection", has_opened,
 			      pair));
-	assert_int_equal(refused[REFUSAL_CONNECTIONS], 0);
+	assert_int_equal(refused[INCIDENT_CONNECTIONS], 0);
 }
 
 /* What a connection costs in memory a flow does, too: see test_memory.c. */
@@ -125,16 +127,16 @@ static void is_refused_where_its_session_has_many(void **state)
 	struct engine *engine = &pair->engine;
 	struct destination to = sides_server(PAIR_PORT);
 
-	pair->settings.max_held = 12 * CONNS_SHARE * CONN_MEMORY;
+	pair->settings.max_memory = 12 * CONNS_SHARE * CONN_MEMORY;
 	for (int i = 0; i < 3; i++)
 		sides_begin(pair, i, &to);
 	sides_expect(pair, &sides_asked, 3);
 	assert_true(session_has_room(pair->lp));
 	sides_begin(pair, 3, &to);
 	engine->conns += 2;		/* somebody else's */
-	sides_expect(pair, &lp_side[3].over, 1);
+	sides_expect(pair, &lp_side[3].ended, 1);
 	assert_int_equal(sides_asked, 3);
-	assert_int_equal(engine->refusals.count[REFUSAL_CONNECTIONS], 1);
+	assert_int_equal(engine->incidents.count[INCIDENT_CONNECTIONS], 1);
 	engine->conns -= 2;
 }
 

@@ -56,14 +56,14 @@ static void none_come_while_memory_is_short(void **state)
 	struct pair *pair = *state;
 	const uint64_t *crowded = &pair->lp->counts.datagrams.crowded;
 
-	pair->settings.max_held = pair->engine.hoard.bytes + 100 * 1024;
+	pair->settings.max_memory = pair->engine.hoard.bytes + 100 * 1024;
 	fill(pair, 0);
 	assert_in_range(pair->engine.hoard.bytes, pair->engine.hoard.max,
 			pair->engine.hoard.max + 2 * WIRE_MESSAGE_MAX);
 	assert_in_range(*crowded, DATAGRAMS_MOST / 2, DATAGRAMS_MOST - 1);
 	run_round(pair->engine.loop);
 	assert_in_range(pair->engine.hoard.bytes, 0, pair->engine.hoard.max);
-	assert_int_equal(lp_side[0].over, 0);
+	assert_int_equal(lp_side[0].ended, 0);
 }
 
 /* So much too much is there, and is shed: who holds most is LP's session. */
@@ -99,7 +99,7 @@ static void memory_short_takes_datagrams(void **state)
 			2 * DATAGRAMS_MOST);
 	assert_int_equal(counts->datagrams.crowded % DATAGRAMS_MOST, 0);
 	assert_int_equal(counts->queue_limit, 0);
-	assert_int_equal(pair->engine.refusals.count[REFUSAL_MEMORY], 1);
+	assert_int_equal(pair->engine.incidents.count[INCIDENT_MEMORY], 1);
 	sides_expect(pair, &lp_side[0].came, 1);
 	for (int i = 1; i <= 2; i++) {
 		flow_send(lp_side[i].flow, NULL, (const uint8_t *)"more", 4);
@@ -117,13 +117,13 @@ static void memory_short_takes_who_holds_most(void **state)
 
 	begin(pair, 0);
 	begin(pair, 1);
-	flow_holds(lp_side[0].flow, 100 << 10);
-	flow_holds(lp_side[1].flow, 1 << 20);
+	flow_charge(lp_side[0].flow, 100 << 10);
+	flow_charge(lp_side[1].flow, 1 << 20);
 	is_too_much_by(pair, 500 << 10);
-	assert_int_equal(lp_side[0].over, 0);
-	assert_int_equal(lp_side[1].over, 1);
+	assert_int_equal(lp_side[0].ended, 0);
+	assert_int_equal(lp_side[1].ended, 1);
 	flow_close(lp_side[0].flow);
-	flow_holds(lp_side[0].flow, -(100 << 10));
+	flow_charge(lp_side[0].flow, -(100 << 10));
 	pair_at_rest(pair);
 }
 
@@ -139,9 +139,9 @@ static void descriptors_short_take_who_has_one(void **state)
 	flow_took_socket(rp_side[2].flow);
 	flow_close(rp_side[1].flow);
 	assert_true(session_gives_up(pair->rp));
-	assert_int_equal(rp_side[0].over, 0);
-	assert_int_equal(rp_side[2].over, 1);
-	assert_int_equal(pair->engine.refusals.count[REFUSAL_DESCRIPTORS], 1);
+	assert_int_equal(rp_side[0].ended, 0);
+	assert_int_equal(rp_side[2].ended, 1);
+	assert_int_equal(pair->engine.incidents.count[INCIDENT_DESCRIPTORS], 1);
 	flow_close(rp_side[0].flow);
 	pair_at_rest(pair);
 }

@@ -86,7 +86,7 @@ static void is_not_told_after_the_end(void **state)
 	flow_tell_mtu(rp_side[0].flow, 1400);
 	flow_close(rp_side[0].flow);
 	assert_true(list_empty(&pair->rp->ext->narrow));
-	sides_expect(pair, &lp_side[0].over, 1);
+	sides_expect(pair, &lp_side[0].ended, 1);
 	assert_int_equal(lp_side[0].told, 0);
 	pair_at_rest(pair);
 }

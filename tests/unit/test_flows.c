@@ -50,8 +50,30 @@ static void goes_both_ways(void **state)
 	assert_int_equal(pair->lp->counts.datagrams.sent, 2);
 	assert_int_equal(pair->lp->counts.datagrams.received, 2);
 	flow_close(lp_side[0].flow);
-	sides_expect(pair, &rp_side[0].over, 1);
-	assert_int_equal(lp_side[0].over, 0);
+	sides_expect(pair, &rp_side[0].ended, 1);
+	assert_int_equal(lp_side[0].ended, 0);
+	pair_at_rest(pair);
+}
+
+/* For as long as a game or a call would send the next one. */
+static void its_path_is_said_to_carry_datagrams(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = sides_server(7);
+	const struct passing *out = &pair->lp->paths.path[0].passing;
+	const struct passing *in = &pair->rp->paths.path[0].passing;
+	int64_t now;
+
+	assert_false(passing_datagrams(out, loop_clock()));
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"hello", 5);
+	sides_expect(pair, &lp_side[0].came, 1);
+	now = loop_now(pair->engine.loop);
+	assert_true(passing_datagrams(out, now));
+	assert_true(passing_datagrams(in, now));
+	assert_false(passing_datagrams(out, now + NS_PER_SEC));
+	flow_close(lp_side[0].flow);
+	sides_expect(pair, &rp_side[0].ended, 1);
 	pair_at_rest(pair);
 }
 
@@ -101,7 +123,7 @@ static void none_overtakes_its_open(void **state)
 	for (int i = 0; i < SIDES; i++)
 		flow_close(rp_side[i].flow);
 	for (int i = 0; i < SIDES; i++)
-		sides_expect(pair, &lp_side[i].over, 1);
+		sides_expect(pair, &lp_side[i].ended, 1);
 	pair_at_rest(pair);
 }
 
@@ -120,7 +142,7 @@ static void what_was_put_leaves_before_the_end(void **state)
 	p.fd = side_put.fd;
 	sides_begin(pair, 0, &to);
 	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"last", 4);
-	sides_expect(pair, &lp_side[0].over, 1);
+	sides_expect(pair, &lp_side[0].ended, 1);
 	assert_int_equal(poll(&p, 1, 30000), 1);
 	assert_int_equal(recv(side_put.fd, heard, sizeof(heard), 0), 4);
 	assert_memory_equal(heard, "last", 4);
@@ -129,9 +151,9 @@ static void what_was_put_leaves_before_the_end(void **state)
 	addr_set_port(&side_put.to, 0);	/* that is nowhere */
 	sides_begin(pair, 1, &to);
 	flow_send(lp_side[1].flow, NULL, (const uint8_t *)"lost", 4);
-	sides_expect(pair, &lp_side[1].over, 1);
+	sides_expect(pair, &lp_side[1].ended, 1);
 	assert_int_equal(pair->rp->counts.datagrams.unsent, 1);
-	assert_int_equal(side_put.unsent, 0);	/* it is over by then */
+	assert_int_equal(side_put.unsent, 0);	/* it has ended by then */
 	close(side_put.fd);
 	pair_at_rest(pair);
 }
@@ -144,7 +166,7 @@ static void is_refused_with_a_reason(void **state)
 	pair->refuse = CONN_END_DENIED;
 	sides_begin(pair, 0, &to);
 	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
-	sides_expect(pair, &lp_side[0].over, 1);
+	sides_expect(pair, &lp_side[0].ended, 1);
 	assert_int_equal(sides_asked, 1);
 	pair_at_rest(pair);
 }
@@ -158,8 +180,8 @@ static void session_takes_its_flows_along(void **state)
 	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
 	sides_expect(pair, &lp_side[0].came, 1);
 	session_stop(pair->lp, "the test wants it");
-	sides_expect(pair, &rp_side[0].over, 1);
-	assert_int_equal(lp_side[0].over, 1);
+	sides_expect(pair, &rp_side[0].ended, 1);
+	assert_int_equal(lp_side[0].ended, 1);
 }
 
 static void large_one_is_dropped(void **state)
@@ -253,20 +275,20 @@ static void idle_one_ends(void **state)
 	clock_pass(2 * NS_PER_SEC);
 	rounds(pair);
 	/* The one of many destinations had asked a name server only. */
-	assert_int_equal(lp_side[0].over, 0);
-	assert_int_equal(lp_side[1].over, 0);
-	assert_int_equal(lp_side[2].over, 1);
+	assert_int_equal(lp_side[0].ended, 0);
+	assert_int_equal(lp_side[1].ended, 0);
+	assert_int_equal(lp_side[2].ended, 1);
 	clock_pass(9 * NS_PER_SEC);
 	rounds(pair);
-	assert_int_equal(lp_side[0].over, 1);
+	assert_int_equal(lp_side[0].ended, 1);
 	clock_pass(97 * NS_PER_SEC);
 	rounds(pair);
-	assert_int_equal(lp_side[1].over, 0);
+	assert_int_equal(lp_side[1].ended, 0);
 	clock_pass(2 * NS_PER_SEC);
 	rounds(pair);
-	assert_int_equal(lp_side[1].over, 1);
+	assert_int_equal(lp_side[1].ended, 1);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(rp_side[i].over, 1);
+		assert_int_equal(rp_side[i].ended, 1);
 	clock_go_on();
 	pair_at_rest(pair);
 }
@@ -348,7 +370,7 @@ static void pipes_that_die_take_some_along(void **state)
 			run_round(pair->engine.loop);
 		}
 	}
-	assert_int_equal(lp_side[0].over, 0);
+	assert_int_equal(lp_side[0].ended, 0);
 }
 
 static void not_where_rp_does_not(void **state)
@@ -372,6 +394,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FLOW_TEST(goes_both_ways),
+		FLOW_TEST(its_path_is_said_to_carry_datagrams),
 		FLOW_TEST(says_where_to_and_where_from),
 		FLOW_TEST(none_overtakes_its_open),
 		FLOW_TEST(is_refused_with_a_reason),

@@ -20,7 +20,7 @@ struct scene {
 	struct loop *loop;
 	struct greeting *g;
 	int far;		/* the other end, by hand */
-	bool over, came;
+	bool ended, came;
 	enum greeting_failure why;
 	struct wire_ext said;
 };
@@ -29,7 +29,7 @@ static void on_came(struct greeting *g, const struct wire_ext *said)
 {
 	struct scene *s = greeting_owner(g);
 
-	s->over = s->came = true;
+	s->ended = s->came = true;
 	s->said = *said;
 }
 
@@ -37,20 +37,20 @@ static void on_failed(struct greeting *g, enum greeting_failure why)
 {
 	struct scene *s = greeting_owner(g);
 
-	s->over = true;
+	s->ended = true;
 	s->why = why;
 }
 
 static const struct greeting_ops ops = { .came = on_came, .failed = on_failed };
 
-static bool is_over(void *arg)
+static bool has_ended(void *arg)
 {
-	return ((struct scene *)arg)->over;
+	return ((struct scene *)arg)->ended;
 }
 
 static void settle(struct scene *s)
 {
-	assert_true(run_until(s->loop, "the greeting", is_over, s));
+	assert_true(run_until(s->loop, "the greeting", has_ended, s));
 }
 
 static struct scene begin(void)
@@ -96,7 +96,7 @@ static void a_hello_comes_in_any_pieces_and_no_byte_behind_it(void **state)
 	(void)state;
 	await_hello(&s);
 	for (size_t i = 0; i < len; i++) {
-		assert_false(s.over);
+		assert_false(s.ended);
 		assert_int_equal(send(s.far, buf + i, 1, 0), 1);
 		run_round(s.loop);
 	}
@@ -164,7 +164,7 @@ static void hello_is_said_and_a_refusal_heard(void **state)
 	assert_true(rp.came);
 	assert_memory_equal(rp.said.hello.session, hello.session,
 			    sizeof(hello.session));
-	greet_refuse(greeting_take(rp.g), WIRE_WELCOME_BUSY);
+	greet_decline(greeting_take(rp.g), WIRE_WELCOME_BUSY);
 	settle(&lp);
 	assert_true(lp.came);
 	assert_int_equal(lp.said.welcome.status, WIRE_WELCOME_BUSY);

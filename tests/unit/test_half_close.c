@@ -136,7 +136,7 @@ static void it_is_told_of_on_pipes_that_were_full(void **state)
 	peer_settle(peer);
 	for (unsigned int i = 0; i < peer->s->paths.npipes; i++) {
 		peer->s->paths.pipes[i]->info.unsent = 1 << 20;
-		peer->s->paths.pipes[i]->rest.bytes = UINT64_MAX;
+		peer->s->paths.pipes[i]->idle.bytes = UINT64_MAX;
 	}
 	assert_int_equal(send(peer->conn[1].app, "answer", 6, 0), 6);
 	assert_true(peer_waits_for_fin(peer, 1));

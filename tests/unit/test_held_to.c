@@ -278,7 +278,7 @@ static void rp_takes_no_more_connections_than_it_said(void **state)
 	assert_int_equal(w.ext.synack.result, WIRE_SYNACK_LIMIT);
 	ends_the_connection(&h);
 	assert_int_equal(h.opened, 2);
-	/* Both ends of it are over: one of the two may be followed by another. */
+	/* Both ends of it have ended: one of the two may be followed by another. */
 	hand_fin(&h, ID, 1, WIRE_REASON_RST);
 	hand_fin(&h, 9, 1, WIRE_REASON_RST);
 	goes_on(&h);

@@ -259,7 +259,7 @@ static void a_copy_with_its_bytes_says_nothing_of_the_next_use(void **state)
 	hand_end(&h);
 }
 
-/* Its pipe was over behind OPEN, and all goes again. */
+/* Its pipe had ended behind OPEN, and all goes again. */
 static void a_hint_behind_a_copy_of_its_open_is_heeded_once(void **state)
 {
 	struct wire_ext what = hint_of(7), again = hint_of(3);

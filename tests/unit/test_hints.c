@@ -201,7 +201,7 @@ static void who_did_not_agree_says_nothing(void **state)
 	assert_int_equal(pair->rp->counts.hints_dropped, 0);
 }
 
-static void nothing_is_said_of_what_is_over(void **state)
+static void nothing_is_said_of_what_has_ended(void **state)
 {
 	const struct hint most = { .bytes = WIRE_HINT_MOST };
 	struct hint more = { .bytes = WIRE_HINT_MOST + 1 };
@@ -294,7 +294,7 @@ static void what_never_went_is_not_counted(void **state)
 
 	c = begin_connected(pair);
 	session_bind(pair->lp, c, 1 << SPARE);
-	conn_refuse(c, CONN_END_LOCAL_RESET);
+	conn_reset(c, CONN_END_LOCAL_RESET);
 	assert_true(run_until(pair->engine.loop, "its end", is_gone_at_rp, pair));
 	assert_int_equal(pair->lp->counts.hints_sent,
 			 pair->rp->counts.hints_received +
@@ -421,7 +421,7 @@ int main(void)
 		PAIR_TEST(the_last_one_counts),
 		PAIR_TEST(what_came_remains_no_more),
 		PAIR_TEST(who_did_not_agree_says_nothing),
-		PAIR_TEST(nothing_is_said_of_what_is_over),
+		PAIR_TEST(nothing_is_said_of_what_has_ended),
 		NET_PATHS_TEST(first_bytes_are_behind_what_binds_them),
 		PATHS_TEST(what_binds_to_no_path_does_not_go_ahead_of_first_bytes),
 		PATHS_TEST(what_never_went_is_not_counted),

@@ -30,12 +30,12 @@ static uint64_t left_behind(const char *text)
 	return whole.state == HTTP_NONE ? NOT_KNOWN : http_size_left(&whole);
 }
 
-static const char *fault_of(const char *text, bool over)
+static const char *fault_of(const char *text, bool ended)
 {
 	struct http_size h = { 0 };
 
 	feed(&h, text);
-	return http_size_fault(&h, over);
+	return http_size_fault(&h, ended);
 }
 
 /* It is told, so that a wrong order has a reason. */

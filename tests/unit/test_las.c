@@ -313,7 +313,7 @@ static void others_bytes_do_not_make_it_fat(void **state)
 	}
 }
 
-/* A burst that has arrived is over a round trip later, though something was always in flight. */
+/* A burst that arrived ends a round trip later, though something was always in flight. */
 static void who_was_fat_becomes_thin(void **state)
 {
 	struct wire_scene w;

@@ -16,10 +16,10 @@
 
 #include "mux/base/addr.h"
 #include "mux/base/log.h"
-#include "mux/base/refusals.h"
+#include "mux/base/incidents.h"
 #include "mux/base/sock.h"
 #include "mux/settings/limits.h"
-#include "mux/settings/refusal.h"
+#include "mux/settings/incident.h"
 #include "rp/access.h"
 #include "rp/lobby.h"
 #include "halted.h"
@@ -31,7 +31,7 @@ struct host {
 	struct lobby lobby;
 	struct loop *loop;
 	struct log log;
-	struct refusals refusals;
+	struct incidents incidents;
 	struct access access;
 	struct sockaddr_in entrance;
 	bool full;
@@ -47,11 +47,11 @@ static struct host host;
 
 static const char *host_objection(struct lobby *l,
 				  const struct sockaddr_storage *peer,
-				  enum refusal *what)
+				  enum incident *what)
 {
 	(void)l;
 	(void)peer;
-	*what = REFUSAL_SESSIONS;
+	*what = INCIDENT_SESSIONS;
 	return host.full ? "it is full" : NULL;
 }
 
@@ -74,7 +74,7 @@ static void open_lobby(unsigned int pipes)
 	enum transport kind;
 	socklen_t len;
 
-	lobby_init(&host.lobby, &ops, host.loop, &host.log, &host.refusals,
+	lobby_init(&host.lobby, &ops, host.loop, &host.log, &host.incidents,
 		   &host.access, pipes);
 	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &addr, &len), 0);
 	assert_int_equal(entrances_open(&host.lobby.entrances, TRANSPORT_TCP,
@@ -94,7 +94,7 @@ static int set_up(void **state)
 	access_init(&host.access);
 	log_init(&host.log, "test", LOG_DEBUG);
 	host.loop = loop_new();
-	refusals_init(&host.refusals, host.loop, &host.log, refusal_kinds);
+	incidents_init(&host.incidents, host.loop, &host.log, incident_kinds);
 	return host.loop ? 0 : -1;
 }
 
@@ -109,7 +109,7 @@ static int tear_down(void **state)
 			close(host.session[s].fd[--host.session[s].n]);
 	}
 	access_fini(&host.access);
-	refusals_fini(&host.refusals);
+	incidents_fini(&host.incidents);
 	loop_free(host.loop);
 	clock_go_on();
 	return 0;
@@ -147,7 +147,7 @@ static void assert_waiting(unsigned int n)
 			       &n));
 }
 
-/* @n wait, and a session is made of some of them when @settle_ms are over, not before. */
+/* @n wait, and a session is made of some of them when @settle_ms have passed, not before. */
 static void assert_session_of(unsigned int n, int64_t settle_ms)
 {
 	unsigned int before = host.sessions;
@@ -386,7 +386,7 @@ static void too_many_of_one_address(void **state)
 		assert_dismissed(fd[i], -ECONNRESET);
 	assert_waiting(1);
 	assert_int_equal(host.sessions, 0);
-	assert_int_equal(host.refusals.count[REFUSAL_GROUP], 1);
+	assert_int_equal(host.incidents.count[INCIDENT_GROUP], 1);
 	close(other);
 }
 

@@ -124,12 +124,12 @@ static void a_quarter_unless_told(void **state)
 	(void)state;
 	settings_init(&settings);
 	assert_int_equal(settings_fit(&settings, 4, false, why, sizeof(why)), 0);
-	assert_int_equal(settings.max_held, memory_there_is() / 4);
+	assert_int_equal(settings.max_memory, memory_there_is() / 4);
 	settings_init(&settings);
 	assert_int_equal(settings_set(&settings, "memory", "96", why,
 				      sizeof(why)), 0);
 	assert_int_equal(settings_fit(&settings, 4, false, why, sizeof(why)), 0);
-	assert_int_equal(settings.max_held, 96 * MIB);
+	assert_int_equal(settings.max_memory, 96 * MIB);
 	assert_int_equal(settings.window_memory, 48 * MIB);
 }
 
@@ -141,7 +141,7 @@ static void what_is_kept_the_hoard_may_not_have(void **state)
 	struct engine *engine = &pair->engine;
 
 	pair_at_rest(pair);
-	pair->settings.max_held = 80 * MIB;
+	pair->settings.max_memory = 80 * MIB;
 	engine_balance(engine);
 	assert_int_equal(engine->hoard.max, 80 * MIB);
 	engine->kept += 30 * MIB;
@@ -164,9 +164,9 @@ static void who_has_many_connections_is_refused(void **state)
 {
 	struct pair *pair = *state;
 	struct engine *engine = &pair->engine;
-	const uint64_t before = engine->refusals.count[REFUSAL_CONNECTIONS];
+	const uint64_t before = engine->incidents.count[INCIDENT_CONNECTIONS];
 
-	pair->settings.max_held = 12 * CONNS_SHARE * CONN_MEMORY;
+	pair->settings.max_memory = 12 * CONNS_SHARE * CONN_MEMORY;
 	for (int i = 0; i < 3; i++)
 		pair_connect(pair, i);
 	assert_int_equal(engine->conns, 6);	/* both sessions are here */
@@ -177,7 +177,7 @@ static void who_has_many_connections_is_refused(void **state)
 	engine->conns += 2;		/* somebody else's */
 	assert_false(session_has_room(pair->lp));
 	pair_expect_end(pair, pair->conn[3].client, -ECONNRESET);
-	assert_int_equal(engine->refusals.count[REFUSAL_CONNECTIONS],
+	assert_int_equal(engine->incidents.count[INCIDENT_CONNECTIONS],
 			 before + 1);
 	engine->conns -= 2;
 }
@@ -187,11 +187,11 @@ static void who_has_few_is_not(void **state)
 	struct pair *pair = *state;
 	struct engine *engine = &pair->engine;
 
-	pair->settings.max_held = 12 * CONNS_SHARE * CONN_MEMORY;
+	pair->settings.max_memory = 12 * CONNS_SHARE * CONN_MEMORY;
 	engine->conns += 100;
 	assert_true(session_has_room(pair->lp));
 	pair_connect(pair, 0);
-	assert_int_equal(engine->refusals.count[REFUSAL_CONNECTIONS], 0);
+	assert_int_equal(engine->incidents.count[INCIDENT_CONNECTIONS], 0);
 	engine->conns -= 100;
 }
 

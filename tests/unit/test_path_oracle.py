@@ -33,7 +33,7 @@ class Played:
 
 def play(policy: str, size: int, *paths: Path) -> Played:
     words = [f"{value:.9g}" for path in paths for value in (path.rate, path.delay)]
-    said = played("test_path_policies", policy, size, *words)
+    said = played("test_path_policies", policy, size, *words).split()
     *bytes_, again = (int(word) for word in said[1:])
     return Played(float(said[0]), bytes_, again)
 

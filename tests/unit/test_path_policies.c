@@ -164,8 +164,8 @@ static void who_waits_is_not_held_up_by_the_limit_of_the_far_path(void **state)
 	assert_int_equal(next.wait, WAIT_FOR_LIMIT);
 	assert_int_equal(next.until, play.now + 5 * NS_PER_MS);
 	assert_int_equal(play.paths.path[FAR].aggregate.limited_to, play.now);
-	assert_int_equal(play.paths.path[FAR].aggregate.refusals, 0);
-	assert_int_equal(play.paths.path[NEAR].aggregate.refusals, 1);
+	assert_int_equal(play.paths.path[FAR].aggregate.waits, 0);
+	assert_int_equal(play.paths.path[NEAR].aggregate.waits, 1);
 }
 
 static void what_has_no_end_uses_every_path(void **state)

@@ -178,8 +178,8 @@ static void the_limit_of_one_is_not_in_the_way_of_the_other(void **state)
 	assert_int_equal(next.act, NEXT_WAIT);
 	assert_int_equal(next.wait, WAIT_FOR_LIMIT);
 	assert_false(next.pipes);
-	assert_int_equal(w.paths.path[NEAR].aggregate.refusals, 3);
-	assert_int_equal(w.paths.path[FAR].aggregate.refusals, 1);
+	assert_int_equal(w.paths.path[NEAR].aggregate.waits, 3);
+	assert_int_equal(w.paths.path[FAR].aggregate.waits, 1);
 }
 
 /* An acknowledgement on the one or room in a socket of the other ends the wait. */
@@ -337,20 +337,20 @@ static void a_backup_rests_while_another_lives(void **state)
 	two_init(&w, &sched_soonest);
 	near = &w.paths.path[NEAR];
 	far = &w.paths.path[FAR];
-	assert_false(paths_rests(&w.paths, near));
-	assert_false(paths_rests(&w.paths, far));
+	assert_false(paths_stands_by(&w.paths, near));
+	assert_false(paths_stands_by(&w.paths, far));
 	w.paths.path[FAR].backup = true;
-	assert_false(paths_rests(&w.paths, near));
-	assert_true(paths_rests(&w.paths, far));
+	assert_false(paths_stands_by(&w.paths, near));
+	assert_true(paths_stands_by(&w.paths, far));
 	w.scene.pipe[0].relieved = true;
-	assert_true(paths_rests(&w.paths, far));
+	assert_true(paths_stands_by(&w.paths, far));
 	w.scene.pipe[1].relieved = true;
-	assert_false(paths_rests(&w.paths, far));
+	assert_false(paths_stands_by(&w.paths, far));
 	paths_remove(&w.paths, &w.scene.pipe[0]);
 	paths_remove(&w.paths, &w.scene.pipe[1]);
-	assert_false(paths_rests(&w.paths, far));
+	assert_false(paths_stands_by(&w.paths, far));
 	w.paths.path[FAR].off = true;
-	assert_true(paths_rests(&w.paths, far));
+	assert_true(paths_stands_by(&w.paths, far));
 }
 
 static void the_backup_of_one_that_is_off_is_used(void **state)
@@ -360,12 +360,12 @@ static void the_backup_of_one_that_is_off_is_used(void **state)
 	(void)state;
 	two_init(&w, &sched_soonest);
 	w.paths.path[FAR].backup = w.paths.path[NEAR].off = true;
-	assert_true(paths_rests(&w.paths, &w.paths.path[NEAR]));
-	assert_false(paths_rests(&w.paths, &w.paths.path[FAR]));
+	assert_true(paths_stands_by(&w.paths, &w.paths.path[NEAR]));
+	assert_false(paths_stands_by(&w.paths, &w.paths.path[FAR]));
 	w.paths.path[NEAR].off = false;
 	w.paths.path[NEAR].backup = true;
-	assert_false(paths_rests(&w.paths, &w.paths.path[NEAR]));
-	assert_false(paths_rests(&w.paths, &w.paths.path[FAR]));
+	assert_false(paths_stands_by(&w.paths, &w.paths.path[NEAR]));
+	assert_false(paths_stands_by(&w.paths, &w.paths.path[FAR]));
 }
 
 /* --- round trips by path --- */

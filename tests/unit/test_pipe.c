@@ -17,6 +17,7 @@
 
 #include "loopback.h"
 #include "mux/base/sock.h"
+#include "mux/pipe/owed.h"
 #include "pipe_scene.h"
 
 enum { IN_FLIGHT = 12345 };	/* of all of the path, whoever asks */
@@ -26,6 +27,9 @@ static struct {
 	unsigned int acked, readable;
 	size_t met;		/* in flight, by the last that was acknowledged */
 	unsigned int enough;	/* so many times, then who reads has found the end; 0: never */
+	struct passing passing;	/* on its path, */
+	bool fast;		/* which brings segments one soon after the other, */
+	bool datagrams;		/* and datagrams */
 } here;
 
 static void readable(struct pipe *p)
@@ -211,8 +215,8 @@ static void one_that_came_to_rest_is_asked_once_more(void **state)
 static int is_told(struct pipe *p, struct run *run)
 {
 	(void)run;
-	p->over = -ECONNRESET;
-	return p->over;
+	p->end_error = -ECONNRESET;
+	return p->end_error;
 }
 
 /* As long as nobody has read so far: a round may be over before its turn comes. */
@@ -234,7 +238,7 @@ static void whose_end_a_write_was_told_is_read(void **state)
 static bool is_found(struct pipe *p, int64_t now, int64_t limit)
 {
 	(void)now, (void)limit;
-	p->over = -ENOTCONN;
+	p->end_error = -ENOTCONN;
 	return false;
 }
 
@@ -291,6 +295,8 @@ static bool delays_acknowledgements(bool sends)
 	for (unsigned int i = 0; i < 29; i++) {
 		int64_t now = loop_clock();
 
+		here.passing.filled_at = here.fast ? loop_now(here.scene.shared.loop) : 0;
+		here.passing.datagram_at = here.datagrams ? now : 0;
 		bring(message + i * PIECE);
 		here.scene.pipe->tx_bytes += sends;
 		late += i >= 20 && until_acknowledged(now) > 20 * NS_PER_MS;
@@ -317,6 +323,35 @@ static void and_is_not_asked_for_where_something_took_it_along(void **state)
 	(void)state;
 	here.scene.pipe->prompt = true;
 	assert_true(delays_acknowledgements(true));
+}
+
+/* Each piece is a segment. */
+static bool delays_acknowledgements_of_segments(bool datagrams, bool fast)
+{
+	here.scene.pipe->prompt = true;
+	here.scene.pipe->info.mss = PIECE;
+	here.scene.pipe->passing = &here.passing;
+	here.datagrams = datagrams;
+	here.fast = fast;
+	return delays_acknowledgements(false);
+}
+
+static void a_segment_is_acknowledged_with_the_next_one(void **state)
+{
+	(void)state;
+	assert_true(delays_acknowledgements_of_segments(false, false));
+}
+
+static void beside_datagrams_at_once_on_a_slow_path(void **state)
+{
+	(void)state;
+	assert_false(delays_acknowledgements_of_segments(true, false));
+}
+
+static void and_with_the_next_one_on_a_fast_path(void **state)
+{
+	(void)state;
+	assert_true(delays_acknowledgements_of_segments(true, true));
 }
 
 static bool both_are_acked(void *arg)
@@ -516,6 +551,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			and_is_not_asked_for_where_something_took_it_along, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_segment_is_acknowledged_with_the_next_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			beside_datagrams_at_once_on_a_slow_path, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			and_with_the_next_one_on_a_fast_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_leaves_at_once_is_known,
 						set_up, empty_pool),
 		cmocka_unit_test_setup_teardown(

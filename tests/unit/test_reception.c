@@ -17,10 +17,10 @@
 
 #include "mux/base/addr.h"
 #include "mux/base/log.h"
-#include "mux/base/refusals.h"
+#include "mux/base/incidents.h"
 #include "mux/base/sock.h"
 #include "mux/session/greeting.h"
-#include "mux/settings/refusal.h"
+#include "mux/settings/incident.h"
 #include "rp/access.h"
 #include "rp/reception.h"
 #include "halted.h"
@@ -32,7 +32,7 @@ static struct {
 	struct reception reception;
 	struct loop *loop;
 	struct log log;
-	struct refusals refusals;
+	struct incidents incidents;
 	struct access access;
 	struct sockaddr_storage entrance;
 	struct {
@@ -70,9 +70,9 @@ static int set_up(void **state)
 	access_init(&here.access);
 	log_init(&here.log, "test", LOG_ERROR);
 	here.loop = loop_new();
-	refusals_init(&here.refusals, here.loop, &here.log, refusal_kinds);
+	incidents_init(&here.incidents, here.loop, &here.log, incident_kinds);
 	reception_init(&here.reception, greeted, here.loop, &here.log,
-		       &here.refusals, &here.access);
+		       &here.incidents, &here.access);
 	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &addr, &len), 0);
 	assert_int_equal(entrances_open(&here.reception.entrances,
 					TRANSPORT_TCP, &addr, len), 0);
@@ -90,7 +90,7 @@ static int tear_down(void **state)
 	while (here.pipes)
 		close(here.pipe[--here.pipes]);
 	access_fini(&here.access);
-	refusals_fini(&here.refusals);
+	incidents_fini(&here.incidents);
 	loop_free(here.loop);
 	clock_go_on();
 	return 0;
@@ -169,7 +169,7 @@ static long ending(int fd)
 	return read_some(fd, &byte, 1);
 }
 
-static bool is_over(void *arg)
+static bool has_ended(void *arg)
 {
 	return ending(*(const int *)arg) != -EAGAIN;
 }
@@ -224,8 +224,8 @@ static void who_is_silent_is_closed(void **state)
 	assert_int_equal(here.reception.waiting.n, 2);
 	pass(1);
 	assert_int_equal(here.reception.waiting.n, 0);
-	assert_true(run_rounds(here.loop, "an end", is_over, &half));
-	assert_true(run_rounds(here.loop, "an end", is_over, &silent));
+	assert_true(run_rounds(here.loop, "an end", has_ended, &half));
+	assert_true(run_rounds(here.loop, "an end", has_ended, &silent));
 	assert_int_equal(ending(silent), 0);
 	assert_int_equal(here.n, 0);
 }
@@ -241,7 +241,7 @@ static void who_speaks_the_baseline_is_closed(void **state)
 	assert_waiting(1);
 	assert_int_equal(write(fd, syn, sizeof(syn)), sizeof(syn));
 	assert_waiting(0);
-	assert_true(run_rounds(here.loop, "an end", is_over, &fd));
+	assert_true(run_rounds(here.loop, "an end", has_ended, &fd));
 	assert_int_equal(here.n, 0);
 }
 
@@ -261,7 +261,7 @@ static void who_is_not_allowed_is_reset(void **state)
 	(void)state;
 	access_allow(&here.access, "127.0.0.8");
 	stranger = pipe_from("127.0.0.7");
-	assert_true(run_rounds(here.loop, "a reset", is_over, &stranger));
+	assert_true(run_rounds(here.loop, "a reset", has_ended, &stranger));
 	friend = pipe_from("127.0.0.8");
 	assert_waiting(1);
 	say_hello(friend, 0, 1, 1);
@@ -284,7 +284,7 @@ static void so_many_of_one_address(void **state)
 	assert_waiting(1 + RECEPTION_EACH);
 	assert_int_equal(ending(first), -EAGAIN);
 	pipe_from("127.0.0.7");
-	assert_true(run_rounds(here.loop, "the oldest to go", is_over, &first));
+	assert_true(run_rounds(here.loop, "the oldest", has_ended, &first));
 	assert_waiting(1 + RECEPTION_EACH);
 	say_hello(other, 0, 1, 1);
 	assert_greeted(1);
@@ -318,7 +318,7 @@ static void what_is_too_long_is_closed(void **state)
 	assert_waiting(1);
 	assert_int_equal(write(fd, head, sizeof(head)), sizeof(head));
 	assert_waiting(0);
-	assert_int_equal(here.refusals.count[REFUSAL_HELLO], 1);
+	assert_int_equal(here.incidents.count[INCIDENT_HELLO], 1);
 	assert_int_equal(here.n, 0);
 }
 
@@ -338,7 +338,7 @@ static void who_drips_is_closed(void **state)
 	}
 	pass(200);
 	assert_int_equal(here.reception.waiting.n, 0);
-	assert_true(run_rounds(here.loop, "an end", is_over, &fd));
+	assert_true(run_rounds(here.loop, "an end", has_ended, &fd));
 }
 
 static void so_many_in_all(void **state)
@@ -359,7 +359,7 @@ static void so_many_in_all(void **state)
 	assert_waiting(RECEPTION_MAX);
 	assert_int_equal(ending(first), -EAGAIN);
 	pipe_from("127.0.1.1");
-	assert_true(run_rounds(here.loop, "the oldest to go", is_over, &first));
+	assert_true(run_rounds(here.loop, "the oldest", has_ended, &first));
 	assert_waiting(RECEPTION_MAX);
 }
 

@@ -177,6 +177,29 @@ static void a_path_that_is_silent_at_the_end_costs_less(void **state)
 	assert_true(again < 0.05 * 13 * MIB);
 }
 
+/*
+ * Each of its pipes is overdue a little later than the one before. What went again on one that is not
+ * overdue yet was lost with it, and went no third time: 1.12 s.
+ */
+static void nothing_goes_again_on_the_path_that_is_silent(void **state)
+{
+	double off = 0, timely = 0;
+	int64_t from;
+
+	(void)state;
+	for (from = 530 * MS; from <= 550 * MS; from += 5 * MS) {
+		struct model_params far = lte, is = wifi(REINJECT_OFF);
+
+		far.silent_from = S + from;
+		far.silent_to = far.silent_from + 300 * MS;
+		is.second = &far;
+		off += object(&is, MIB, 1).seconds;
+		is.reinject = REINJECT_TIMELY;
+		timely += object(&is, MIB, 1).seconds;
+	}
+	assert_true(timely < 0.8 * off);
+}
+
 /* Which pipe lost something others make up for as soon as they are idle. */
 static void on_one_path_what_a_pipe_lost_comes_by_another(void **state)
 {
@@ -241,6 +264,7 @@ int main(void)
 		cmocka_unit_test(mpflex_takes_what_timed_out_or_is_asked_for),
 		cmocka_unit_test(what_goes_again_is_a_twentieth_and_a_burst),
 		cmocka_unit_test(a_path_that_is_silent_at_the_end_costs_less),
+		cmocka_unit_test(nothing_goes_again_on_the_path_that_is_silent),
 		cmocka_unit_test(on_one_path_what_a_pipe_lost_comes_by_another),
 		cmocka_unit_test(without_loss_there_are_no_copies),
 		cmocka_unit_test(nothing_is_missed_or_doubled),

@@ -22,7 +22,10 @@ static struct {
 	const struct carrier *real;
 	struct carrier hole, patient;
 	size_t lost;
-	double unheard_ms;	/* of the pipe that loses */
+	double unheard_ms;	/* of the pipe that loses, */
+	double patience_ms;	/* as well, */
+	double others_unheard_ms;	/* and of the others, */
+	size_t others_unsent;
 	bool timed_out;
 } here;
 
@@ -31,7 +34,7 @@ static uint8_t bytes[SOME];
 static void look_at_hole(struct pipe *p)
 {
 	p->info = (struct pipe_info){
-		.rtt_ms = 2, .rttmin_ms = 2, .patience_ms = 4,
+		.rtt_ms = 2, .rttmin_ms = 2, .patience_ms = here.patience_ms,
 		.unheard_ms = here.unheard_ms, .timed_out = here.timed_out,
 		.rate = 1e8, .cwnd = 1000, .mss = SEGMENT, .in_flight = here.lost,
 	};
@@ -52,6 +55,8 @@ static void look_patiently(struct pipe *p)
 {
 	here.real->look(p);
 	p->info.patience_ms = 0;
+	p->info.unheard_ms = here.others_unheard_ms;
+	p->info.unsent += here.others_unsent;
 }
 
 static void be_patient(struct session *s)
@@ -75,12 +80,14 @@ static bool all_acknowledged(void *arg)
 	return !pair->rp->ext->kept && !pair->lp->ext->kept;
 }
 
-static int set_up(void **state)
+static int set_up_over(void **state, bool paths)
 {
 	struct pair *pair;
 
 	pair_setup_new(state);
 	pair = *state;
+	if (paths)
+		pair_set_paths(pair);
 	pair->settings.thin = THIN_OFF;
 	pair->settings.reinject = REINJECT_TIMELY;
 	pair_begin(pair, PAIR_PIPES);
@@ -90,7 +97,9 @@ static int set_up(void **state)
 	here.hole.look = here.hole.look_at_queues = look_at_hole;
 	here.hole.write = write_to_hole;
 	here.lost = 0;
-	here.unheard_ms = 100;
+	here.unheard_ms = here.others_unheard_ms = 100;
+	here.patience_ms = 4;
+	here.others_unsent = 0;
 	here.timed_out = false;
 	be_patient(pair->rp);
 	be_patient(pair->lp);
@@ -98,9 +107,20 @@ static int set_up(void **state)
 		bytes[i] = (uint8_t)(i * 31 + i / 251);
 	pair_connect(pair, 0);
 	/* No pipe is suspect, on whatever machine. */
-	pair->rp->ext->way[0].ack_takes = pair->lp->ext->way[0].ack_takes = 100 * NS_PER_SEC;
+	for (int i = 0; i < PATHS_MAX; i++)
+		pair->rp->ext->way[i].ack_takes = pair->lp->ext->way[i].ack_takes = 100 * NS_PER_SEC;
 	assert_true(run_until(pair->engine.loop, "ACKs", all_acknowledged, pair));
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_over(state, false);
+}
+
+static int set_up_paths(void **state)
+{
+	return set_up_over(state, true);
 }
 
 /* RP gave so much to pipe 0, and none of it arrives. */
@@ -137,6 +157,31 @@ static void timely_sends_what_a_silent_pipe_holds_on_another(void **state)
 	assert_true(pair->rp->pipes[0]->doubtful);
 }
 
+/* The other pipe of its path is silent as well, though nothing of it is overdue. */
+static void what_a_silent_path_holds_goes_on_another_path(void **state)
+{
+	struct pair *pair = *state;
+	const struct path *path = pair->rp->paths.path;
+
+	lose(pair, SOME);
+	arrives(pair, SOME);
+	assert_int_equal(path[0].reinjected, 0);
+	assert_true(path[1].reinjected >= SOME);
+}
+
+/* Its path is alive, and no other one takes anything. */
+static void what_a_single_pipe_lost_may_go_on_the_same_path(void **state)
+{
+	struct pair *pair = *state;
+	const struct path *path = pair->rp->paths.path;
+
+	here.others_unheard_ms = 0;
+	lose(pair, SOME);
+	arrives(pair, SOME);
+	assert_true(path[0].reinjected >= SOME);
+	assert_int_equal(path[1].reinjected, 0);
+}
+
 static bool has_looked(void *arg)
 {
 	return loop_now(((struct pair *)arg)->engine.loop) >= *(int64_t *)
@@ -164,6 +209,64 @@ static void who_is_heard_of_repairs_it_itself(void **state)
 	here.unheard_ms = 100;
 	arrives(pair, SOME);
 	assert_true(pair->rp->counts.reinjected > 0);
+}
+
+/*
+ * Its first acknowledgement behind a silence tells how long that was, and the kernel takes it for a
+ * round trip. Others were full meanwhile.
+ */
+static void a_silence_makes_nobody_more_patient(void **state)
+{
+	struct pair *pair = *state;
+
+	here.others_unsent = 1 << 20;
+	lose(pair, SOME);
+	wait_ms(pair, 100);
+	assert_true(pair->rp->pipes[0]->doubtful);
+	assert_int_equal(pair->rp->counts.reinjected, 0);
+	here.patience_ms = 100000;
+	here.unheard_ms = 0;
+	wait_ms(pair, 50);
+	here.unheard_ms = 100;
+	here.others_unsent = 0;
+	arrives(pair, SOME);
+	assert_true(pair->rp->counts.reinjected > 0);
+}
+
+/* Its TCP repairs what was lost by windows that begin with a segment. */
+static void what_met_a_silence_goes_though_the_pipe_is_heard_of(void **state)
+{
+	struct pair *pair = *state;
+
+	here.others_unsent = 1 << 20;
+	lose(pair, SOME);
+	wait_ms(pair, 100);
+	assert_true(pair->rp->pipes[0]->doubtful);
+	here.unheard_ms = 0;
+	wait_ms(pair, 50);
+	assert_int_equal(pair->rp->counts.reinjected, 0);
+	here.others_unsent = 0;
+	arrives(pair, SOME);
+	assert_true(pair->rp->counts.reinjected > 0);
+}
+
+/* What arrives behind a gap shows TCP the gap. Each PING may be lost as well. */
+static void who_is_silent_is_asked_until_all_of_it_arrived(void **state)
+{
+	struct pair *pair = *state;
+	const struct leg *leg = &pair->rp->ext->leg[0];
+	uint64_t asked = leg->token;
+
+	lose(pair, SOME);
+	wait_ms(pair, 300);
+	assert_in_range(leg->token - asked, 2, 6);
+	here.lost = 0;
+	wait_ms(pair, 100);
+	asked = leg->token;
+	wait_ms(pair, 200);
+	assert_int_equal(leg->token, asked);
+	for (unsigned int i = 1; i < pair->pipes; i++)
+		assert_int_equal(pair->rp->ext->leg[i].token, 0);
 }
 
 static void what_went_once_goes_no_third_time(void **state)
@@ -269,12 +372,18 @@ static void mpflex_sends_one_message_for_each_ack_that_asks(void **state)
 }
 
 #define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, pair_teardown)
+#define PATHS_TEST(f) cmocka_unit_test_setup_teardown(f, set_up_paths, pair_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PAIR_TEST(timely_sends_what_a_silent_pipe_holds_on_another),
+		PATHS_TEST(what_a_silent_path_holds_goes_on_another_path),
+		PATHS_TEST(what_a_single_pipe_lost_may_go_on_the_same_path),
 		PAIR_TEST(who_is_heard_of_repairs_it_itself),
+		PAIR_TEST(a_silence_makes_nobody_more_patient),
+		PAIR_TEST(what_met_a_silence_goes_though_the_pipe_is_heard_of),
+		PAIR_TEST(who_is_silent_is_asked_until_all_of_it_arrived),
 		PAIR_TEST(what_went_once_goes_no_third_time),
 		PAIR_TEST(tails_and_timely_share_the_work),
 		PAIR_TEST(what_costs_too_much_is_left_to_the_pipe),

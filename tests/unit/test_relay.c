@@ -9,7 +9,7 @@
  * Whatever the settings and the order of things: what one end reads is what the
  * other wrote, from the beginning and without a gap; an end that closes in
  * order has all its bytes delivered; a reset never looks like a clean end; and
- * when all is over both sessions hold nothing.
+ * when all has ended both sessions hold nothing.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -13,9 +13,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +338,14 @@ static void run_until_answers(struct asker *a, unsigned int n)
 	assert_int_equal(a->answers, n);
 }
 
+/* So many names of its own; -1: it does not wait. */
+static int waits_for(const struct lookup *l)
+{
+	unsigned int own;
+
+	return resolver_waits(l, &own) ? (int)own : -1;
+}
+
 /* As long as getaddrinfo() has them, whether somebody waits for it or not. */
 static void each_has_a_part_of_the_threads(void **state)
 {
@@ -350,11 +356,11 @@ static void each_has_a_part_of_the_threads(void **state)
 	returned = 0;
 	assert_int_equal(ask_for(r, a, "greedy", "hang 0"), 0);
 	await_hanging(1);
-	assert_int_equal(resolver_ahead(a->lookup), 0);
+	assert_int_equal(waits_for(a->lookup), -1);
 	assert_int_equal(ask_for(r, &waits, "greedy", "1"), 0);
-	assert_int_equal(resolver_ahead(waits.lookup), 1);
+	assert_int_equal(waits_for(waits.lookup), 1);
 	resolver_cancel(a->lookup);
-	assert_int_equal(resolver_ahead(waits.lookup), 1);
+	assert_int_equal(waits_for(waits.lookup), 1);
 	for (unsigned int i = 1; i <= 50; i++) {
 		assert_int_equal(ask_for(r, a, "friend", "1.2"), 0);
 		run_until_answers(a, i);
@@ -403,15 +409,14 @@ static void await_threads(unsigned int n)
 static void a_few_threads_are_there_for_each(void **state)
 {
 	enum { FEW = 2, MOST = THREADS + 3 * FEW };
-	struct asker *a = *state;
-	struct asker waits = { .loop = a->loop }, hang = { .loop = a->loop };
+	struct asker *a = *state, waits = { .loop = a->loop }, hang = waits;
 	struct resolver *r = resolver_new(a->loop, THREADS);
 
 	await_threads(0);
 	resolver_grant_each(r, FEW, MOST);
 	ask_to_hang(r, &hang, "greedy", THREADS, THREADS);
 	assert_int_equal(ask_for(r, &waits, "greedy", "1"), 0);
-	assert_int_equal(resolver_ahead(waits.lookup), THREADS);
+	assert_int_equal(waits_for(waits.lookup), THREADS);
 	for (unsigned int i = 1; i <= 50; i++) {
 		assert_int_equal(ask_for(r, a, "friend", "1.2"), 0);
 		run_until_answers(a, i);
@@ -422,7 +427,7 @@ static void a_few_threads_are_there_for_each(void **state)
 	run_until_answers(a, 51);
 	ask_to_hang(r, &hang, "friend", 1, THREADS + 2);
 	assert_int_equal(ask_for(r, a, "friend", "1.3"), 0);
-	assert_int_equal(resolver_ahead(a->lookup), FEW);
+	assert_int_equal(waits_for(a->lookup), FEW);
 	/* Until there are so many in all. */
 	ask_to_hang(r, &hang, "second", FEW, THREADS + 2 * FEW);
 	ask_to_hang(r, &hang, "third", FEW, MOST);
@@ -436,6 +441,40 @@ static void a_few_threads_are_there_for_each(void **state)
 		loop_run(a->loop);
 	/* What there is for everybody stays. */
 	await_threads(THREADS);
+	resolver_free(r);
+}
+
+/* Somebody with a name that hangs, which is @who, as @all of them do then. */
+static void comes_and_goes(struct resolver *r, const char *who, unsigned int all)
+{
+	struct asker a = { .answers = 0 };
+
+	assert_int_equal(resolver_reserve(r, who), 0);
+	assert_int_equal(ask_for(r, &a, who, who), 0);
+	await_hanging(all);
+	resolver_cancel(a.lookup);
+	resolver_release(r, who);
+}
+
+/* Whoever comes and goes; and who comes later has what others leave. */
+static void reserved_threads_are_kept(void **state)
+{
+	struct asker *a = *state, late = { .loop = a->loop };
+	struct resolver *r = resolver_new(a->loop, THREADS);
+
+	resolver_grant_each(r, 1, THREADS);
+	assert_int_equal(resolver_reserve(r, "friend"), 0);
+	comes_and_goes(r, "hang 1", 1);
+	comes_and_goes(r, "hang 2", 2);
+	comes_and_goes(r, "hang 3", 2);
+	assert_int_equal(ask_for(r, a, "friend", "1.2"), 0);
+	run_until_answers(a, 1);
+	assert_int_equal(resolver_reserve(r, "late"), 0);
+	assert_int_equal(ask_for(r, &late, "late", "1.3"), 0);
+	assert_int_equal(waits_for(late.lookup), 0);
+	resolver_release(r, "friend");
+	run_until_answers(&late, 1);
+	release_all();
 	resolver_free(r);
 }
 
@@ -549,6 +588,7 @@ int main(void)
 		TEST(cancelled_in_the_queue),
 		TEST(each_has_a_part_of_the_threads),
 		TEST(a_few_threads_are_there_for_each),
+		TEST(reserved_threads_are_kept),
 		TEST(what_is_in_line_is_shared_with_nobody),
 		TEST(they_take_turns),
 		TEST(the_end_does_not_wait),

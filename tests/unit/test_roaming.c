@@ -23,7 +23,7 @@ static struct leg *leg(const struct pair *pair, unsigned int i)
 	return &pair->lp->ext->leg[i];
 }
 
-static bool lp_is_over(void *arg)
+static bool lp_ended(void *arg)
 {
 	const struct pair *pair = arg;
 
@@ -127,7 +127,7 @@ static bool all_are_asked(void *arg)
 	return asked(arg) == PAIR_PIPES;
 }
 
-/* What RP does when a pipe is over, on one of the others. */
+/* What RP does when a pipe has ended, on one of the others. */
 static void an_ack_that_tells_nothing_is_a_hint(void **state)
 {
 	struct pair *pair = *state;
@@ -234,7 +234,7 @@ static void who_joins_begins_no_session(void **state)
 	assert_true(recv(greeting_fd(leg(pair, 2)->joining), welcome,
 			 sizeof(welcome), 0) > 0);
 	pair_dial_at(pair, 0);
-	assert_true(run_until(pair->engine.loop, "LP's end", lp_is_over, pair));
+	assert_true(run_until(pair->engine.loop, "LP's end", lp_ended, pair));
 	assert_true(pair->lp_unknown);
 	assert_null(pair->rp);
 	pair_expect_end(pair, pair->conn[0].client, -ECONNRESET);
@@ -248,7 +248,7 @@ static void unknown_without_pipes_is_the_end(void **state)
 	pair->joins = PAIR_SENT_AWAY;
 	kill_all(pair);
 	pair_dial(pair);
-	assert_true(run_until(pair->engine.loop, "LP's end", lp_is_over, pair));
+	assert_true(run_until(pair->engine.loop, "LP's end", lp_ended, pair));
 	assert_true(pair->lp_unknown);
 	pair_expect_end(pair, pair->conn[0].client, -ECONNRESET);
 }
@@ -264,7 +264,7 @@ static void closed_from_elsewhere_is_the_end(void **state)
 	from->sin_addr.s_addr ^= htonl(1);
 	kill_all(pair);
 	pair_dial(pair);
-	assert_true(run_until(pair->engine.loop, "LP's end", lp_is_over, pair));
+	assert_true(run_until(pair->engine.loop, "LP's end", lp_ended, pair));
 	assert_true(pair->lp_unknown);
 }
 

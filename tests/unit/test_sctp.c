@@ -62,17 +62,17 @@ static void a_message_may_come_in_parts(void **state)
 			comes(bytes + cut, again - cut, 0);
 			reads(&p);
 			assert_int_equal(seen.messages, 0);
-			assert_int_equal(p.partial_len, again);
+			assert_int_equal(p.partial.len, again);
 			comes(bytes + again, len - again, MSG_EOR);
 			comes(bytes, len, MSG_EOR);
 			reads(&p);
 			assert_int_equal(seen.messages, 2);
 			assert_int_equal(seen.len[0], 40);
-			assert_int_equal(p.partial_len, 0);
+			assert_int_equal(p.partial.len, 0);
 			assert_int_equal(seen.offset[1] - seen.offset[0], len);
 		}
 	}
-	assert_false(seen.over);
+	assert_false(seen.ended);
 	assert_string_equal(seen.broken, "");
 }
 
@@ -115,7 +115,7 @@ static void assert_broken(size_t len, int flags, const char *what)
 {
 	memset(&seen, 0, sizeof(seen));
 	kernel.pieces = kernel.taken = 0;
-	p.partial_len = 0;
+	p.partial.len = 0;
 	comes(bytes, len, flags);
 	reads(&p);
 	assert_non_null(strstr(seen.broken, what));
@@ -144,6 +144,65 @@ static void what_is_no_message_breaks_the_pipe(void **state)
 	assert_broken(WIRE_MESSAGE_MAX + 1, 0, "more than any message");
 }
 
+/* Its session agreed to large messages, and its memory is what one needs. */
+static void has_large_ones(void)
+{
+	struct pipe_shared *shared = p.shared;
+
+	shared->large = true;
+	free(shared->scratch);
+	shared->scratch_size = WIRE_LARGE_MAX + 1;
+	shared->scratch = malloc(shared->scratch_size);
+	assert_non_null(shared->scratch);
+}
+
+static void a_large_message_may_come_in_parts(void **state)
+{
+	static const size_t cuts[] = { 1, 8, 700, 4104, 4105, WIRE_LARGE_MAX - 1 };
+	static uint8_t large[WIRE_LARGE_MAX + 1];
+	size_t len = message(large, 3, WIRE_LARGE_PAYLOAD);
+	unsigned int i;
+
+	(void)state;
+	has_large_ones();
+	for (i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+		kernel.pieces = kernel.taken = 0;
+		comes(large, cuts[i], 0);
+		reads(&p);
+		assert_int_equal(p.partial.len, cuts[i]);
+		comes(large + cuts[i], len - cuts[i], MSG_EOR);
+		comes(large, len, MSG_EOR);
+		reads(&p);
+		reads(&p);
+		assert_int_equal(seen.messages, 2 * (i + 1));
+		assert_int_equal(seen.len[seen.messages - 1], WIRE_LARGE_PAYLOAD);
+		assert_int_equal(p.partial.len, 0);
+	}
+	assert_string_equal(seen.broken, "");
+	/* All of it lies there, and its end does not come. */
+	kernel.pieces = kernel.taken = 0;
+	comes(large, len, 0);
+	comes(large, 1, MSG_EOR);
+	reads(&p);
+	assert_int_equal(p.partial.len, len);
+	reads(&p);
+	assert_non_null(strstr(seen.broken, "more than any message"));
+}
+
+/* Whatever wrote it, it is one of SCTP's messages, and all of them fit in a call. */
+static void large_messages_of_a_run_are_a_letter_each(void **state)
+{
+	struct run *run = make_run(35, 4, WIRE_LARGE_PAYLOAD, true);
+
+	(void)state;
+	assert_int_equal(carrier_sctp.write(&p, run), 0);
+	assert_int_equal(kernel.letters, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(kernel.letter[i].len, WIRE_LARGE_MAX);
+	assert_int_equal(run->sent, run->len);
+	free(run);
+}
+
 static void ends_are_told(void **state)
 {
 	(void)state;
@@ -151,11 +210,11 @@ static void ends_are_told(void **state)
 	comes(bytes, 0, 0);
 	reads(&p);
 	assert_int_equal(seen.messages, 1);
-	assert_true(seen.over);
-	assert_int_equal(seen.ended, 0);
+	assert_true(seen.ended);
+	assert_int_equal(seen.end_error, 0);
 	kernel.piece[kernel.pieces++].err = ECONNRESET;
 	reads(&p);
-	assert_int_equal(seen.ended, -ECONNRESET);
+	assert_int_equal(seen.end_error, -ECONNRESET);
 }
 
 static void a_shutdown_is_told_by_notification(void **state)
@@ -171,13 +230,13 @@ static void a_shutdown_is_told_by_notification(void **state)
 	comes(&change, sizeof(change), MSG_NOTIFICATION | MSG_EOR);
 	comes(bytes, message(bytes, 1, 5), MSG_EOR);
 	reads(&p);
-	assert_false(seen.over);
+	assert_false(seen.ended);
 	assert_int_equal(seen.messages, 1);
 	assert_int_equal(p.rx_bytes, 13);
 	comes(&over, sizeof(over), MSG_NOTIFICATION | MSG_EOR);
 	reads(&p);
-	assert_true(seen.over);
-	assert_int_equal(seen.ended, 0);
+	assert_true(seen.ended);
+	assert_int_equal(seen.end_error, 0);
 }
 
 /* --- out --- */
@@ -283,7 +342,7 @@ static void an_end_that_a_write_was_told_is_told(void **state)
 	kernel.send_err = ENOBUFS;
 	assert_int_equal(carrier_sctp.write(&p, run), -EAGAIN);
 	reads(&p);
-	assert_false(seen.over);
+	assert_false(seen.ended);
 	kernel.send_err = ECONNRESET;
 	assert_int_equal(carrier_sctp.write(&p, run), -ECONNRESET);
 	kernel.send_err = EPIPE;
@@ -291,8 +350,8 @@ static void an_end_that_a_write_was_told_is_told(void **state)
 	comes(bytes, message(bytes, 1, 5), MSG_EOR);
 	reads(&p);
 	assert_int_equal(seen.messages, 1);
-	assert_true(seen.over);
-	assert_int_equal(seen.ended, -ECONNRESET);
+	assert_true(seen.ended);
+	assert_int_equal(seen.end_error, -ECONNRESET);
 	free(run);
 }
 
@@ -302,14 +361,27 @@ static void an_end_that_nobody_was_told_is_found(void **state)
 	(void)state;
 	assert_false(carrier_sctp.is_unheard(&p, 1, NS_PER_SEC));
 	reads(&p);
-	assert_false(seen.over);
+	assert_false(seen.ended);
 	kernel.gone = true;
 	comes(bytes, message(bytes, 1, 5), MSG_EOR);
 	assert_false(carrier_sctp.is_unheard(&p, 2, NS_PER_SEC));
 	reads(&p);
 	assert_int_equal(seen.messages, 1);
-	assert_true(seen.over);
-	assert_int_equal(seen.ended, -ENOTCONN);
+	assert_true(seen.ended);
+	assert_int_equal(seen.end_error, -ENOTCONN);
+}
+
+/* Or the other end would be blamed for messages without a count. */
+static void without_what_tells_counts_there_is_no_pipe(void **state)
+{
+	(void)state;
+	carrier_sctp.close(&p);
+	kernel.refuses = SCTP_NODELAY;
+	assert_int_equal(carrier_sctp.open(&p), 0);
+	carrier_sctp.close(&p);
+	kernel.refuses = SCTP_RECVRCVINFO;
+	assert_int_equal(carrier_sctp.open(&p), -ENOMEM);
+	assert_null(p.sctp);
 }
 
 static void a_full_socket_takes_whole_messages(void **state)
@@ -333,6 +405,8 @@ int main(void)
 		SCTP_TEST(each_letter_is_a_message),
 		SCTP_TEST(a_message_may_come_in_parts),
 		SCTP_TEST(each_letter_has_its_ppid),
+		SCTP_TEST(a_large_message_may_come_in_parts),
+		SCTP_TEST(large_messages_of_a_run_are_a_letter_each),
 		SCTP_TEST(the_longest_message_has_room),
 		SCTP_TEST(what_is_no_message_breaks_the_pipe),
 		SCTP_TEST(ends_are_told),
@@ -343,6 +417,7 @@ int main(void)
 		SCTP_TEST(a_pipe_may_be_in_order),
 		SCTP_TEST(an_end_that_a_write_was_told_is_told),
 		SCTP_TEST(an_end_that_nobody_was_told_is_found),
+		SCTP_TEST(without_what_tells_counts_there_is_no_pipe),
 		SCTP_TEST(a_full_socket_takes_whole_messages),
 	};
 

@@ -336,10 +336,10 @@ static void more_connections_than_allowed_are_refused(void **state)
 	peer_open(peer, true);
 	peer_open_conn(peer, 1);
 	peer_open_conn(peer, 2);
-	assert_int_equal(peer->engine.refusals.count[REFUSAL_CONNECTIONS], 0);
+	assert_int_equal(peer->engine.incidents.count[INCIDENT_CONNECTIONS], 0);
 	peer_syn(peer, 0, 3);
 	assert_reset(peer, 3);
-	assert_int_equal(peer->engine.refusals.count[REFUSAL_CONNECTIONS], 1);
+	assert_int_equal(peer->engine.incidents.count[INCIDENT_CONNECTIONS], 1);
 	peer_fin(peer, 0, 1, 2, FIN);
 	/* It lingers until its application's end acknowledged the FIN. */
 	assert_true(run_until(peer->engine.loop, "the first to go", one_is_left,
@@ -350,7 +350,7 @@ static void more_connections_than_allowed_are_refused(void **state)
 
 static uint16_t first_that_holds(const struct session *s)
 {
-	return list_first(&s->conn_owner.holding, struct conn, place)->id;
+	return list_first(&s->conn_owner.sockets, struct conn, place)->id;
 }
 
 /* For want of descriptors; those whose end waits for a pipe are not looked at again. */

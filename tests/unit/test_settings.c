@@ -117,7 +117,7 @@ static void every_option_can_be_set(void **state)
 	assert_null(o->name);
 	assert_false(settings.late);
 	assert_int_equal(settings.app_buffer, 65536);
-	assert_int_equal(settings.max_held, 96 << 20);
+	assert_int_equal(settings.max_memory, 96 << 20);
 	assert_int_equal(settings.window_memory, 64 << 20);
 	assert_int_equal(settings.keep, 2 << 20);
 	assert_int_equal(settings.pipe_sndbuf, 65536);

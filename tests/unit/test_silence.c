@@ -161,7 +161,7 @@ static void lose_all_that_may_be_kept(struct pair *pair)
 	net.written = (size_t)n;
 	net_until(pair, "it to be full", as_much_is_kept_as_may_be);
 	for (unsigned int i = 2; i < 4; i++)
-		extended_pipe_over(pair->lp, pair->lp->pipes[i], false, "it is gone");
+		extended_pipe_ended(pair->lp, pair->lp->pipes[i], false, "it is gone");
 }
 
 static bool all_arrived(struct pair *pair)

@@ -69,7 +69,7 @@ static void assert_refused(const uint8_t *data, size_t len,
 {
 	struct socks s;
 
-	assert_int_equal(request(&s, data, len), SOCKS_REFUSE);
+	assert_int_equal(request(&s, data, len), SOCKS_REJECT);
 	assert_int_equal(s.out_len, 10);
 	assert_memory_equal(s.out, ((uint8_t[]){ 5, reply, 0, 1, 0, 0, 0, 0,
 						 0, 0 }), 10);
@@ -242,7 +242,7 @@ static void assert_no_method(const uint8_t *data, size_t len)
 	size_t at = 0;
 
 	socks_init(&s);
-	assert_int_equal(feed(&s, data, len, &at, 512), SOCKS_REFUSE);
+	assert_int_equal(feed(&s, data, len, &at, 512), SOCKS_REJECT);
 	assert_int_equal(at, len);
 	assert_int_equal(s.out_len, 2);
 	assert_memory_equal(s.out, "\5\xFF", 2);
@@ -290,7 +290,7 @@ static void stale_methods_do_not_count(void **state)
 	memset(&s, 0xA5, sizeof(s));
 	socks_init(&s);
 	assert_int_equal(feed(&s, (const uint8_t *)"\5\1\2", 3, &at, 1),
-			 SOCKS_REFUSE);
+			 SOCKS_REJECT);
 }
 
 static void garbage(void **state)

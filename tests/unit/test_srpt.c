@@ -313,25 +313,34 @@ static void they_have_names(void **state)
 
 /* --- for test_srpt_oracle.py --- */
 
-/* CONNS PATHS N RATE DELAY [...] SIZE [...]: when each was complete, in seconds. */
-static int play_all(int argc, char **argv)
+/* CONNS PATHS N RATE DELAY [...] SIZE [...]: a line, when each was complete, in seconds. */
+static char **play_batch(char **word)
 {
 	struct play_mile miles[PLAY_PATHS];
-	unsigned int n = (unsigned int)atoi(argv[3]), sizes = 0;
+	unsigned int n = (unsigned int)atoi(word[2]), sizes = 0;
 	struct play play;
 	int64_t began;
-	int at = 4 + 2 * (int)n;
 
-	play_read_miles(miles, n, argv + 4);
-	begin_batch(&play, conn_policy_named(argv[1]),
-		    path_policy_named(argv[2]), miles, n);
+	play_read_miles(miles, n, word + 3);
+	begin_batch(&play, conn_policy_named(word[0]),
+		    path_policy_named(word[1]), miles, n);
 	began = play.now;
-	while (at < argc && sizes < PLAY_CONNS)
-		play_object(&play, sizes++, strtoull(argv[at++], NULL, 10),
-			    true);
+	for (word += 3 + 2 * n; *word && strcmp(*word, "and"); word++)
+		play_object(&play, sizes++, strtoull(*word, NULL, 10), true);
 	play_run(&play);
 	for (unsigned int i = 0; i < sizes; i++)
-		printf("%.9f\n", (double)(play.done[i] - began) / 1e9);
+		printf("%.9f ", (double)(play.done[i] - began) / 1e9);
+	printf("\n");
+	return word;
+}
+
+/* One batch, or more with `and` between them. */
+static int play_all(char **word)
+{
+	while (*word) {
+		word = play_batch(word);
+		word += *word != NULL;
+	}
 	return 0;
 }
 
@@ -352,6 +361,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 6)
-		return play_all(argc, argv);
+		return play_all(argv + 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,7 @@ static void only_what_is_missing_is_copied(void **state)
 	const size_t message = WIRE_HEADER + WIRE_PAYLOAD_MAX;
 	const uint8_t *bytes = some_bytes(3 * WIRE_PAYLOAD_MAX);
 
+	pair->rp->shared.large = false;	/* else they are one message */
 	lose(pair, message + 100);
 	pair_send(pair, bytes, 3 * WIRE_PAYLOAD_MAX);
 	use_only_the_first(pair, false);
@@ -408,7 +409,7 @@ static void be_full(struct pair *pair, bool full)
 		struct pipe *p = pair->rp->pipes[i];
 
 		p->carrier = full ? &carrier_full : &carrier_patient;
-		p->rest.bytes = UINT64_MAX;	/* it did not write that itself */
+		p->idle.bytes = UINT64_MAX;	/* it did not write that itself */
 		if (full)
 			pipe_look_closely(p, loop_now(pair->engine.loop));
 	}

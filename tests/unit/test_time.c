@@ -112,7 +112,7 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	shutdown(peer->conn[2].app, SHUT_WR);
 	assert_true(peer_waits_for_fin(peer, 2));
 	pass(peer, REST_SECONDS + 1);
-	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
+	assert_true(peer_waits_for_fin(peer, 1));	/* the pause ended */
 	assert_false(peer->s->in.paused);
 	peer_settle(peer);
 	assert_int_equal(peer->s->in.early, 0);
@@ -209,7 +209,7 @@ static void a_gap_does_not_age_while_pipes_pause(void **state)
 	peer_fill_until_paused(peer);
 	peer_text(peer, 1, 2, 2, "2");	/* unread for now */
 	pass(peer, GAP_SECONDS);
-	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
+	assert_true(peer_waits_for_fin(peer, 1));	/* the pause ended */
 	peer_settle(peer);
 	assert_app_reads(peer, 2, "23");
 	assert_int_equal(peer->conn[2].fins, 0);

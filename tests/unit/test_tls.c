@@ -249,7 +249,7 @@ static void nothing_that_is_held_is_forgotten(void **state)
 	while (got < BYTES) {
 		uint8_t piece[1777];
 
-		if (sent < BYTES && !here.lp.layer->held && n <= 0) {
+		if (sent < BYTES && !here.lp.layer->pending && n <= 0) {
 			assert_true(conduit_say(here.rp, bytes + sent, 32768));
 			sent += 32768;
 		}
@@ -257,7 +257,7 @@ static void nothing_that_is_held_is_forgotten(void **state)
 		if (n <= 0) {
 			assert_int_equal(n, -1);
 			assert_int_equal(errno, EAGAIN);
-			assert_int_equal(here.lp.layer->held, 0);
+			assert_int_equal(here.lp.layer->pending, 0);
 			continue;
 		}
 		assert_memory_equal(piece, bytes + got, (size_t)n);
@@ -316,7 +316,7 @@ static void an_end_is_one_when_it_was_said(void **state)
 	assert_true(conduit_say(here.lp, "last", 4));
 	conduit_shut(here.lp);
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 4);
-	assert_true(here.rp.layer->held);
+	assert_true(here.rp.layer->pending);
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 0);
 }
 

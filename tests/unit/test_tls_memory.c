@@ -79,7 +79,7 @@ static size_t own(const struct conduit c)
 	const struct tls_layer *t = container_of(c.layer, struct tls_layer,
 						 layer);
 
-	return sizeof(*t) + t->out_size + (t->rest ? READ_LEAST : 0);
+	return sizeof(*t) + t->out_size + (t->left ? READ_LEAST : 0);
 }
 
 static size_t both(size_t before)

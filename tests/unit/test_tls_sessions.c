@@ -120,7 +120,7 @@ static void layers_are_in_the_account(void **state)
 static void strangers_have_a_part(void **state)
 {
 	struct engine engine = { .layers = here.layers, .parts = 1 };
-	struct settings settings = { .max_held = 64 << 20 };
+	struct settings settings = { .max_memory = 64 << 20 };
 
 	(void)state;
 	engine.settings = &settings;

@@ -196,15 +196,15 @@ static void what_cannot_be_kept_is_not_looked_for_in_what_others_read(void **sta
 	(void)state;
 	begin();
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 5);	/* "hello" */
-	free(container_of(here.rp.layer, struct tls_layer, layer)->rest);
-	container_of(here.rp.layer, struct tls_layer, layer)->rest = NULL;
+	free(container_of(here.rp.layer, struct tls_layer, layer)->left);
+	container_of(here.rp.layer, struct tls_layer, layer)->left = NULL;
 	says("first");
 	says("second");
 	ours = 0;
 	assert_int_equal(conduit_read(here.rp, got, 5), 5);
 	ours = NEVER;
 	assert_memory_equal(got, "first", 5);
-	assert_true(here.rp.layer->held);
+	assert_true(here.rp.layer->pending);
 	memset(tls->in, 0x5a, IN_SIZE);	/* as another layer would */
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
 	assert_int_equal(errno, ENOMEM);

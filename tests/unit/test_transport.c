@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "mux/options/options.h"
@@ -164,6 +165,25 @@ static void the_kernel_is_asked(void **state)
 	}
 }
 
+static void a_want_of_descriptors_says_nothing_of_the_kernel(void **state)
+{
+	struct transport_set set = parse("mptcp");
+	int fd = transport_socket(TRANSPORT_MPTCP, AF_INET), answer;
+	struct rlimit most, none;
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	close(fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+	none = (struct rlimit){ 0, most.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	answer = transport_set_try(&set, why, sizeof(why));
+	setrlimit(RLIMIT_NOFILE, &most);
+	assert_int_equal(answer, -1);
+	assert_string_equal(why, "mptcp: whether this kernel has MPTCP cannot be tried: Too many open files");
+}
+
 static void a_socket_tells_what_it_is(void **state)
 {
 	int fd[2];
@@ -198,6 +218,7 @@ int main(void)
 		cmocka_unit_test(a_listener_needs_no_counts),
 		cmocka_unit_test(pipes_come_in_the_order_of_the_list),
 		cmocka_unit_test(the_kernel_is_asked),
+		cmocka_unit_test(a_want_of_descriptors_says_nothing_of_the_kernel),
 		cmocka_unit_test(a_socket_tells_what_it_is),
 		cmocka_unit_test(both_parts_of_the_check_are_made),
 	};

@@ -29,7 +29,7 @@ static size_t memory_of(unsigned int places)
 static void fill_pipe(struct pipe *p)
 {
 	fill_socket(p->watch.fd);
-	p->rest.bytes = UINT64_MAX;
+	p->idle.bytes = UINT64_MAX;
 }
 
 /* --- the extension --- */
@@ -134,8 +134,8 @@ static void nothing_is_read_until_somebody_sheds(void **state)
 	deaf(&h, memory_of(PLACES));
 	for (uint16_t id = 1; id <= READ_AHEAD; id++)
 		open_id(&h, id);
-	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
-	assert_in_range(h.engine.refusals.count[REFUSAL_CONNECTIONS], 1,
+	assert_true(run_until(h.engine.loop, "the end", hand_has_ended, &h));
+	assert_in_range(h.engine.incidents.count[INCIDENT_CONNECTIONS], 1,
 			READER_LEAST / OPEN_LEAST);
 	hand_end(&h);
 }
@@ -161,7 +161,7 @@ static void sends(struct peer *peer, uint16_t from, uint16_t n, bool syn)
 static void open_peer(struct peer *peer, size_t memory)
 {
 	peer_init(peer);
-	peer->settings.max_held = memory;
+	peer->settings.max_memory = memory;
 	peer_open(peer, true);
 	for (unsigned int i = 0; i < PEER_PIPES; i++)
 		fill_pipe(peer->s->pipes[i]);

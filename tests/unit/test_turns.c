@@ -51,7 +51,7 @@ static void on_open(struct session *s, struct conn *c)
 
 	side->opened++;
 	clock_pass(EACH);
-	conn_refuse(c, CONN_END_DENIED);
+	conn_reset(c, CONN_END_DENIED);
 }
 
 static void on_ended(struct session *s)

@@ -79,9 +79,9 @@ static void nor_of_who_has_more_as_was_told(void **state)
 	c->tx_bytes += BYTES;
 	assert_true(goes_over(pair, SPARE));
 	c->tx_bytes -= BYTES;
-	c->over = true;
+	c->ended = true;
 	assert_true(goes_over(pair, SPARE));
-	c->over = false;
+	c->ended = false;
 	conn_tell_size(c, 0);
 	assert_true(goes_over(pair, SPARE));
 }

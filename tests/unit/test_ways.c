@@ -219,7 +219,8 @@ static void what_no_path_can_be_is_dropped(void **state)
 				   .serial = 7 };
 	ways_came(pair->rp, &said);
 	assert_int_equal(pair->rp->counts.dropped, 2);
-	assert_int_equal(pair->rp->engine->refusals.count[REFUSAL_PROTOCOL], 2);
+	assert_int_equal(pair->rp->engine->incidents.count[INCIDENT_PROTOCOL],
+			 2);
 	assert_int_equal(pair->told[0], 0);
 	assert_true(session_is_up(pair->rp));
 }

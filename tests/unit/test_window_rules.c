@@ -210,6 +210,48 @@ static void however_many_others_there_are(void **state)
 	an_eighth_is_left(*state, 512 << 10);
 }
 
+/* --- what a read brought --- */
+
+enum { MESSAGE = 4096, IN_ORDER = 14, FIRST_DATA = 1 };
+
+/* In one piece: bytes that are due, and behind a gap one message that is not. */
+static void put_due_and_early(struct hand *h)
+{
+	static uint8_t bytes[(IN_ORDER + 1) * WIRE_MESSAGE_MAX];
+	size_t at = 0;
+
+	for (uint32_t i = 0; i <= IN_ORDER; i++)
+		at += wire_put_data(bytes + at, ID,
+				    FIRST_DATA + i + (i == IN_ORDER), MESSAGE) +
+		      MESSAGE;
+	hand_put(h, bytes, at);
+}
+
+/* The message behind the gap has more granted while the others are not offered to anybody yet. */
+static void what_is_about_to_wait_is_memory_too(void **state)
+{
+	struct channel *ch;
+	struct session *s;
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.settings.window_memory = 2 * WINDOW_FIRST;
+	hand_open(&h, 0);
+	hand_hears(&h, WIRE_SYNACK);
+	s = h.s;
+	ch = s->ext->channel[ID];
+	fill_socket(ch->conn->watch.fd);
+	ch->window = 16 * WINDOW_FIRST;
+	put_due_and_early(&h);
+	hand_hears(&h, WIRE_WINDOW);
+	assert_int_equal(conn_queued(ch->conn), IN_ORDER * MESSAGE);
+	/* An eighth is for those who read. */
+	assert_int_equal(s->ext->promised + s->in.queued,
+			 2 * WINDOW_FIRST - 2 * WINDOW_FIRST / 8);
+	hand_end(&h);
+}
+
 /* --- what is granted before SYNACK --- */
 
 enum { FIRST_ID = 1 };
@@ -265,6 +307,7 @@ int main(void)
 		PAIR_TEST(who_holds_what_all_begin_with_is_not_reset),
 		PAIR_TEST(an_eighth_is_for_those_who_read),
 		PAIR_TEST(however_many_others_there_are),
+		cmocka_unit_test(what_is_about_to_wait_is_memory_too),
 		cmocka_unit_test(what_is_granted_before_synack_is_told),
 	};
 

@@ -113,9 +113,9 @@ static ssize_t read_toy(struct layer *l, void *buf, size_t len)
 		if (n <= 0)
 			break;
 	}
-	l->held = t->plain_len - t->plain_at;
-	if (got == len && !l->held)
-		l->held = t->in_len;	/* perhaps */
+	l->pending = t->plain_len - t->plain_at;
+	if (got == len && !l->pending)
+		l->pending = t->in_len;	/* perhaps */
 	if (got || t->shut)
 		return (ssize_t)got;
 	if (!n)

@@ -495,6 +495,39 @@ static void extension_longer(void)
 	resized("with-future-fields", 3);
 }
 
+/* One vector: what mux/ makes of @bytes where both ends have feature 0x800. */
+static void large(const char *name, enum direction dir, const uint8_t *bytes, size_t n)
+{
+	struct wire_msg msg;
+
+	begin(name, dir, bytes, n);
+	if (wire_read_up_to(bytes, n, WIRE_LARGE_MAX, &msg) < 0)
+		printf("\"error\": \"length\", \"ends\": \"session\"}");
+	else
+		print_baseline(&msg);
+}
+
+static void extension_large(void)
+{
+	static uint8_t buf[WIRE_LARGE_MAX];
+
+	wire_put_data(buf, 1, 1, WIRE_LARGE_PAYLOAD);
+	for (size_t i = 0; i < WIRE_LARGE_PAYLOAD; i++)
+		buf[WIRE_HEADER + i] = (uint8_t)(i * 7 + 'A');
+	large("large-data-16384-bytes", DOWN, buf, sizeof(buf));
+}
+
+/* The length of one is judged by its header. */
+static void extension_large_errors(void)
+{
+	uint8_t buf[WIRE_HEADER];
+
+	wire_put_data(buf, 1, 1, WIRE_LARGE_PAYLOAD + 1);
+	large("large-length-16393", UP, buf, sizeof(buf));
+	wire_put_data(buf, 0, 0, WIRE_PAYLOAD_MAX + 1);
+	large("large-length-4105-id-0", UP, buf, sizeof(buf));
+}
+
 int main(void)
 {
 	printf("{\n  \"format\": 1,\n");
@@ -502,7 +535,9 @@ int main(void)
 	section("baseline_errors", baseline_errors, ",");
 	section("extension", extension_messages, ",");
 	section("extension_longer", extension_longer, ",");
-	section("extension_errors", extension_errors, "");
+	section("extension_errors", extension_errors, ",");
+	section("extension_large", extension_large, ",");
+	section("extension_large_errors", extension_large_errors, "");
 	printf("}\n");
 	return 0;
 }

@@ -21,6 +21,7 @@ TOP = HERE.parents[1]
 COMMITTED = HERE / "vectors.json"
 VECTORS: dict[str, Any] = json.loads(COMMITTED.read_text())
 SECTIONS = ["baseline", "baseline_errors", "extension", "extension_longer", "extension_errors"]
+SECTIONS += ["extension_large", "extension_large_errors"]
 
 Fields = dict[str, Any]
 
@@ -189,6 +190,16 @@ def decode_extension(message: bytes, downlink: bool) -> Fields:
     return {"type": "fin", **fields, "reason": message[8]}
 
 
+def decode_large(message: bytes) -> Fields:
+    """A data message where both ends have feature 0x800."""
+    connection, number, length = struct.unpack_from("<HIH", message)
+    if not 9 <= length <= (16392 if connection else 4104):
+        raise Malformed("length")
+    assert len(message) == length
+    payload = message[8:].hex()
+    return {"type": "data", "connection": connection, "number": number, "payload": payload}
+
+
 def counts(message: bytes) -> bool:
     """Whether it has a count on its pipe: by its type, whatever else is wrong with it."""
     connection, _, length = struct.unpack_from("<HIH", message)
@@ -205,6 +216,11 @@ def decode(section: str, vector: dict[str, Any]) -> dict[str, Any]:
             return {"fields": decode_baseline(message, downlink)}
         except Malformed as what:
             return {"error": str(what)}
+    if section.startswith("extension_large"):
+        try:
+            return {"fields": decode_large(message)}
+        except Malformed as what:
+            return {"error": str(what), "ends": "session"}
     try:
         return {"counts": counts(message), "fields": decode_extension(message, downlink)}
     except Malformed as what:

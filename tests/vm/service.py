@@ -110,6 +110,14 @@ class Service:
             why.add_note(self.log())
             raise
 
+    def refuses_to_start(self) -> None:
+        """It ends with 2, for what gets no better by itself, and is not started again."""
+        systemctl("start", self.name, status=1)
+        assert self.ask("ExecMainStatus", "ActiveState") == {
+            "ExecMainStatus": "2",
+            "ActiveState": "failed",
+        }, "it is started again and again"
+
     def ask(self, *names: str) -> dict[str, str]:
         said = systemctl("show", self.name, *(f"--property={name}" for name in names))
         return dict(line.split("=", 1) for line in said.splitlines())

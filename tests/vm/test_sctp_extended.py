@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.relay import payload, records, wire, wire_ext
+from tests.relay.associations import associations, dark
 from tests.relay.ends import (
     Ending,
     echo,
@@ -34,7 +35,6 @@ from tests.relay.soak import SOAK_S
 from tests.relay.test_roaming import GONE, behind_one_address, moves_home
 from tests.relay.traffic import BOTH, traffic
 from tests.relay.waiting import until
-from tests.vm.associations import associations, dark
 from tests.vm.test_sctp import CMSG_SNDINFO, MIXED, RP, SCTP, SNDINFO, UNORDERED, Two, link, works
 from topologies.lab import Lab
 from topologies.topos import LastMile

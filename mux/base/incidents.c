@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "refusals.h"
+#include "incidents.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct told {			/* of one peer and kind */
 	struct list member;
 	unsigned int what;
-	char who[REFUSALS_WHO];
+	char who[INCIDENTS_WHO];
 	unsigned int lines;	/* so many are still said one by one */
 	uint64_t more;		/* since the last line */
 	int64_t said_at;
@@ -25,7 +25,7 @@ static struct told *told_at(struct list *pos)
 	return list_entry(pos, struct told, member);
 }
 
-static struct told *find(const struct refusals *r, unsigned int what,
+static struct told *find(const struct incidents *r, unsigned int what,
 			 const char *who)
 {
 	struct list *pos, *tmp;
@@ -40,14 +40,14 @@ static struct told *find(const struct refusals *r, unsigned int what,
 	return NULL;
 }
 
-static void said_now(struct refusals *r, struct told *t)
+static void said_now(struct incidents *r, struct told *t)
 {
 	t->more = 0;
 	t->said_at = loop_clock();
 	list_move_tail(&r->said, &t->member);
 }
 
-static void forget(struct refusals *r, struct told *t)
+static void forget(struct incidents *r, struct told *t)
 {
 	list_del(&t->member);
 	r->peers--;
@@ -55,14 +55,14 @@ static void forget(struct refusals *r, struct told *t)
 }
 
 /* The next who may be spoken of again is the first. */
-static void sleep_on(struct refusals *r)
+static void sleep_on(struct incidents *r)
 {
 	r->awaited = !list_empty(&r->said) &&
 		     !loop_timer_at(r->loop, &r->timer,
 				    told_at(r->said.next)->said_at + QUIET);
 }
 
-static void say_what_is_due(struct refusals *r)
+static void say_what_is_due(struct incidents *r)
 {
 	int64_t now = loop_now(r->loop);
 
@@ -81,7 +81,7 @@ static void say_what_is_due(struct refusals *r)
 	}
 }
 
-static void look(struct refusals *r)
+static void look(struct incidents *r)
 {
 	pthread_mutex_lock(&r->lock);
 	say_what_is_due(r);
@@ -91,15 +91,15 @@ static void look(struct refusals *r)
 
 static void is_time(struct timer *timer)
 {
-	look(container_of(timer, struct refusals, timer));
+	look(container_of(timer, struct incidents, timer));
 }
 
 static void is_told(struct errand *e)
 {
-	look(container_of(e, struct refusals, errand));
+	look(container_of(e, struct incidents, errand));
 }
 
-static struct told *add(struct refusals *r, unsigned int what, const char *who)
+static struct told *add(struct incidents *r, unsigned int what, const char *who)
 {
 	struct told *t = calloc(1, sizeof(*t));
 
@@ -114,12 +114,12 @@ static struct told *add(struct refusals *r, unsigned int what, const char *who)
 	return t;
 }
 
-static bool note(struct refusals *r, unsigned int what, const char *who)
+static bool note(struct incidents *r, unsigned int what, const char *who)
 {
 	struct told *t = find(r, what, who);
 	bool said;
 
-	if (!t && r->peers >= REFUSALS_PEERS) {
+	if (!t && r->peers >= INCIDENTS_PEERS) {
 		who = "others";
 		t = find(r, what, who);
 	}
@@ -137,7 +137,7 @@ static bool note(struct refusals *r, unsigned int what, const char *who)
 	return said;
 }
 
-bool refusals_note(struct refusals *r, unsigned int what, const char *who)
+bool incidents_note(struct incidents *r, unsigned int what, const char *who)
 {
 	bool say;
 
@@ -153,7 +153,7 @@ bool refusals_note(struct refusals *r, unsigned int what, const char *who)
 	return say;
 }
 
-bool refusals_news(struct refusals *r, uint64_t count[REFUSALS_KINDS])
+bool incidents_news(struct incidents *r, uint64_t count[INCIDENTS_KINDS])
 {
 	bool changed;
 
@@ -165,16 +165,16 @@ bool refusals_news(struct refusals *r, uint64_t count[REFUSALS_KINDS])
 	return changed;
 }
 
-bool refusals_note_peer(struct refusals *r, unsigned int what,
-			const struct sockaddr_storage *peer)
+bool incidents_note_peer(struct incidents *r, unsigned int what,
+			 const struct sockaddr_storage *peer)
 {
 	char who[PAYER_TEXT];
 
-	return refusals_note(r, what, payer_name(peer, who));
+	return incidents_note(r, what, payer_name(peer, who));
 }
 
-void refusals_init(struct refusals *r, struct loop *loop, struct log *log,
-		   const struct refusals_kind *kind)
+void incidents_init(struct incidents *r, struct loop *loop, struct log *log,
+		    const struct incidents_kind *kind)
 {
 	memset(r, 0, sizeof(*r));
 	r->loop = loop;
@@ -186,14 +186,14 @@ void refusals_init(struct refusals *r, struct loop *loop, struct log *log,
 	list_init(&r->said);
 }
 
-void refusals_share(struct refusals *r, struct inbox *inbox)
+void incidents_share(struct incidents *r, struct inbox *inbox)
 {
 	pthread_mutex_lock(&r->lock);
 	r->inbox = inbox;
 	pthread_mutex_unlock(&r->lock);
 }
 
-void refusals_fini(struct refusals *r)
+void incidents_fini(struct incidents *r)
 {
 	if (!r->loop)
 		return;

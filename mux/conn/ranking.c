@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-#include "holders.h"
+#include "ranking.h"
 
 #include "reorder.h"
 
 /* So many are compared; with more, any of the class will do. */
 enum { COMPARED = 64 };
 
-void holders_init(struct holders *h)
+void ranking_init(struct ranking *h)
 {
 	int i;
 
-	for (i = 0; i < HOLDERS_CLASSES; i++)
+	for (i = 0; i < RANKING_CLASSES; i++)
 		list_init(&h->class[i]);
 }
 
-/* 0: holds nothing; n: from 2^(n-1) bytes on. */
+/* 0: nothing waits; n: from 2^(n-1) bytes on. */
 static uint8_t class_of(size_t bytes)
 {
 	uint8_t n = 0;
 
-	while (bytes && n < HOLDERS_CLASSES - 1) {
+	while (bytes && n < RANKING_CLASSES - 1) {
 		bytes >>= 1;
 		n++;
 	}
 	return n;
 }
 
-void holders_update(struct holders *h, struct reorder *q)
+void ranking_update(struct ranking *h, struct reorder *q)
 {
 	struct reorder_waiting *w = q->waiting;
 	uint8_t class = w ? class_of(w->bytes) : 0;
@@ -34,18 +34,18 @@ void holders_update(struct holders *h, struct reorder *q)
 	if (!w || class == w->class)
 		return;
 	w->class = class;
-	list_move_tail(&h->class[class], &w->holds);
+	list_move_tail(&h->class[class], &w->ranked);
 }
 
-void holders_each(struct holders *h,
+void ranking_each(struct ranking *h,
 		  void (*look)(void *arg, struct reorder *q), void *arg)
 {
 	struct list *pos, *tmp;
 	int i;
 
-	for (i = 1; i < HOLDERS_CLASSES; i++) {
+	for (i = 1; i < RANKING_CLASSES; i++) {
 		list_each(pos, tmp, &h->class[i])
-			look(arg, list_entry(pos, struct reorder_waiting, holds)->of);
+			look(arg, list_entry(pos, struct reorder_waiting, ranked)->of);
 	}
 }
 
@@ -57,7 +57,7 @@ static struct reorder *largest_of(struct list *class)
 
 	list_each(pos, tmp, class) {
 		struct reorder_waiting *w =
-			list_entry(pos, struct reorder_waiting, holds);
+			list_entry(pos, struct reorder_waiting, ranked);
 
 		if (!most || w->bytes > most->bytes)
 			most = w;
@@ -67,11 +67,11 @@ static struct reorder *largest_of(struct list *class)
 	return most->of;
 }
 
-struct reorder *holders_largest(struct holders *h)
+struct reorder *ranking_largest(struct ranking *h)
 {
 	int i;
 
-	for (i = HOLDERS_CLASSES - 1; i > 0; i--) {
+	for (i = RANKING_CLASSES - 1; i > 0; i--) {
 		if (!list_empty(&h->class[i]))
 			return largest_of(&h->class[i]);
 	}

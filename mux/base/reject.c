@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "refuse.h"
+#include "reject.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-int refuse(char *why, size_t why_len, const char *fmt, ...)
+int reject(char *why, size_t why_len, const char *fmt, ...)
 {
 	va_list args;
 

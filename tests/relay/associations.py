@@ -12,7 +12,7 @@ from tests.relay.netns import Namespace
 ABORT = struct.pack(">BBH", 6, 0, 4)
 POLYNOMIAL = 0x82F63B78  # CRC32c, reflected
 ETH_P_ALL = 3  # those that leave, too
-LP, DEVICE = "10.77.0.1", "wire-r"  # and rp's end of the link to it
+LP, DEVICE = "10.77.0.1", "wire-r"  # of two namespaces, and rp's end of the link to it
 
 
 def crc32c(data: bytes) -> int:
@@ -30,14 +30,15 @@ def packet(src_port: int, dst_port: int, tag: int, chunk: bytes) -> bytes:
 
 
 class Associations:
-    """Those of lp with the extension's port of rp, which is in `far`."""
+    """Those of lp with the extension's port of rp, which is in `far`: seen at `device`."""
 
-    def __init__(self, far: Namespace) -> None:
+    def __init__(self, far: Namespace, lp: str, device: str) -> None:
+        self.lp = lp
         self.killed = 0
         with far.entered():
             self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
             self.raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_SCTP)
-        self.tap.bind((DEVICE, ETH_P_ALL))
+        self.tap.bind((device, ETH_P_ALL))
         self.tap.settimeout(10)
 
     def _seen(self) -> tuple[int, int]:
@@ -64,7 +65,7 @@ class Associations:
     def kill_one(self) -> int:
         """lp's end of some pipe that is in use gets an ABORT; rp's learns of it by the answer."""
         lp, tag = self._next()
-        self.raw.sendto(packet(wire_ext.PORT, lp, tag, ABORT), (LP, 0))
+        self.raw.sendto(packet(wire_ext.PORT, lp, tag, ABORT), (self.lp, 0))
         self.killed += 1
         return lp
 
@@ -78,8 +79,8 @@ class Associations:
 
 
 @contextmanager
-def associations(far: Namespace) -> Iterator[Associations]:
-    found = Associations(far)
+def associations(far: Namespace, lp: str = LP, device: str = DEVICE) -> Iterator[Associations]:
+    found = Associations(far, lp, device)
     try:
         yield found
     finally:

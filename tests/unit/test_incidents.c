@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is said of refusals, and how often; in halted time, with stderr as a pipe.
+ * What is said of incidents, and how often; in halted time, with stderr as a pipe.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 
 #include "mux/base/log.h"
 #include "mux/base/loop.h"
-#include "mux/base/refusals.h"
+#include "mux/base/incidents.h"
 #include "mux/base/seldom.h"
 #include "halted.h"
 #include "loopback.h"
 
 enum { APPLES, PEARS, PLUMS, FIGS, LINES = 3 };
 
-static const struct refusals_kind kinds[] = {
+static const struct incidents_kind kinds[] = {
 	[APPLES] = { "apples", "apples were refused" },
 	[PEARS] = { "pears", "pears were refused" },
 	[PLUMS] = { "plums", "plums came", .lines = LINES, .in_order = true },
@@ -31,7 +31,7 @@ static const struct refusals_kind kinds[] = {
 static struct {
 	struct loop *loop;
 	struct log log;
-	struct refusals refusals;
+	struct incidents incidents;
 	int saved, fd[2];
 	char said[1 << 16];
 } here;
@@ -46,7 +46,7 @@ static int set_up(void **state)
 	clock_halt();
 	log_init(&here.log, "test", LOG_DEBUG);
 	here.loop = loop_new();
-	refusals_init(&here.refusals, here.loop, &here.log, kinds);
+	incidents_init(&here.incidents, here.loop, &here.log, kinds);
 	run_round(here.loop);
 	return 0;
 }
@@ -54,9 +54,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	refusals_fini(&here.refusals);
-	assert_int_equal(here.refusals.peers, 0);
-	refusals_fini(&here.refusals);
+	incidents_fini(&here.incidents);
+	assert_int_equal(here.incidents.peers, 0);
+	incidents_fini(&here.incidents);
 	loop_free(here.loop);
 	log_fini(&here.log);
 	dup2(here.saved, STDERR_FILENO);
@@ -85,13 +85,13 @@ static const char *what_was_said(void)
 static void each_peer_and_kind_once(void **state)
 {
 	(void)state;
-	assert_true(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
-	assert_false(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
-	assert_true(refusals_note(&here.refusals, PEARS, "192.0.2.1"));
-	assert_true(refusals_note(&here.refusals, APPLES, "192.0.2.2"));
-	assert_int_equal(here.refusals.count[APPLES], 3);
-	assert_int_equal(here.refusals.count[PEARS], 1);
-	assert_true(here.refusals.changed);
+	assert_true(incidents_note(&here.incidents, APPLES, "192.0.2.1"));
+	assert_false(incidents_note(&here.incidents, APPLES, "192.0.2.1"));
+	assert_true(incidents_note(&here.incidents, PEARS, "192.0.2.1"));
+	assert_true(incidents_note(&here.incidents, APPLES, "192.0.2.2"));
+	assert_int_equal(here.incidents.count[APPLES], 3);
+	assert_int_equal(here.incidents.count[PEARS], 1);
+	assert_true(here.incidents.changed);
 }
 
 /* Those in order are said one by one, and count for nothing. */
@@ -99,30 +99,31 @@ static void some_in_a_while_are_none(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(refusals_note(&here.refusals, PLUMS, "192.0.2.1"),
+		assert_int_equal(incidents_note(&here.incidents, PLUMS, "192.0.2.1"),
 				 i < LINES);
-	assert_int_equal(here.refusals.count[PLUMS], 10 - LINES);
+	assert_int_equal(here.incidents.count[PLUMS], 10 - LINES);
 	for (int i = 0; i < LINES; i++)
-		assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.2"));
+		assert_true(incidents_note(&here.incidents, PLUMS,
+					   "192.0.2.2"));
 	/* Who goes on is told of by lines like this alone. */
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	assert_string_equal(what_was_said(), "test: 192.0.2.1: in the last 10 s "
 			    "7 more plums came\n");
-	assert_false(refusals_note(&here.refusals, PLUMS, "192.0.2.1"));
-	assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.2"));
+	assert_false(incidents_note(&here.incidents, PLUMS, "192.0.2.1"));
+	assert_true(incidents_note(&here.incidents, PLUMS, "192.0.2.2"));
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	pass(SELDOM_SECONDS * NS_PER_SEC);
-	assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.1"));
-	assert_int_equal(here.refusals.count[PLUMS], 10 - LINES + 1);
+	assert_true(incidents_note(&here.incidents, PLUMS, "192.0.2.1"));
+	assert_int_equal(here.incidents.count[PLUMS], 10 - LINES + 1);
 }
 
 static void some_are_said_one_by_one_and_counted(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(refusals_note(&here.refusals, FIGS, "192.0.2.1"),
+		assert_int_equal(incidents_note(&here.incidents, FIGS, "192.0.2.1"),
 				 i < LINES);
-	assert_int_equal(here.refusals.count[FIGS], 10);
+	assert_int_equal(here.incidents.count[FIGS], 10);
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	assert_string_equal(what_was_said(), "test: 192.0.2.1: in the last 10 s "
 			    "7 more figs were refused\n");
@@ -132,7 +133,7 @@ static void how_many_more_there_were(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 313; i++)
-		assert_int_equal(refusals_note(&here.refusals, PEARS, "192.0.2.1"),
+		assert_int_equal(incidents_note(&here.incidents, PEARS, "192.0.2.1"),
 				 !i);
 	pass((SELDOM_SECONDS - 1) * NS_PER_SEC);
 	assert_string_equal(what_was_said(), "");
@@ -142,16 +143,16 @@ static void how_many_more_there_were(void **state)
 	/* Nothing more came; then it is forgotten, and news again. */
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	assert_string_equal(what_was_said(), "");
-	assert_int_equal(here.refusals.peers, 0);
-	assert_true(refusals_note(&here.refusals, PEARS, "192.0.2.1"));
+	assert_int_equal(here.incidents.peers, 0);
+	assert_true(incidents_note(&here.incidents, PEARS, "192.0.2.1"));
 }
 
 static void one_that_goes_on_is_said_again(void **state)
 {
 	(void)state;
-	assert_true(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
+	assert_true(incidents_note(&here.incidents, APPLES, "192.0.2.1"));
 	for (int i = 0; i < 3; i++) {
-		assert_false(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
+		assert_false(incidents_note(&here.incidents, APPLES, "192.0.2.1"));
 		pass(SELDOM_SECONDS * NS_PER_SEC);
 		assert_non_null(strstr(what_was_said(), " 1 more apples"));
 	}
@@ -163,9 +164,9 @@ static void a_long_name_is_one_peer(void **state)
 		"a.name.with.so.many.labels.that.it.does.not.fit.into.what.is.kept.of.it.example:80";
 
 	(void)state;
-	assert_true(sizeof(who) > REFUSALS_WHO);
-	assert_true(refusals_note(&here.refusals, APPLES, who));
-	assert_false(refusals_note(&here.refusals, APPLES, who));
+	assert_true(sizeof(who) > INCIDENTS_WHO);
+	assert_true(incidents_note(&here.incidents, APPLES, who));
+	assert_false(incidents_note(&here.incidents, APPLES, who));
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	assert_non_null(strstr(what_was_said(), " 1 more apples"));
 }
@@ -181,17 +182,17 @@ static void lines_are_bounded(void **state)
 	for (int turn = 0; turn < 2; turn++) {
 		for (int i = 0; i < 1000; i++) {
 			snprintf(who, sizeof(who), "192.0.%d.%d", i / 250, i % 250);
-			said += refusals_note(&here.refusals, APPLES, who);
+			said += incidents_note(&here.incidents, APPLES, who);
 		}
 	}
-	assert_int_equal(said, REFUSALS_PEERS + 1);
-	assert_int_equal(here.refusals.count[APPLES], 2000);
+	assert_int_equal(said, INCIDENTS_PEERS + 1);
+	assert_int_equal(here.incidents.count[APPLES], 2000);
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	for (at = what_was_said(); (at = strchr(at, '\n')); at++)
 		lines++;
-	assert_int_equal(lines, REFUSALS_PEERS + 1);
+	assert_int_equal(lines, INCIDENTS_PEERS + 1);
 	snprintf(who, sizeof(who), "s %d more apples",
-		 2 * (1000 - REFUSALS_PEERS) - 1);
+		 2 * (1000 - INCIDENTS_PEERS) - 1);
 	assert_non_null(strstr(here.said, "test: others: in the last 10 "));
 	assert_non_null(strstr(here.said, who));
 }
