@@ -222,7 +222,7 @@ def estimate_s(experiment: Experiment, plan: Plan, root: Path) -> float:
     return plan.blocks * expectation(experiment, root).all(plan.block(0))
 
 
-def _reps(plan: Plan) -> str:
+def repetitions(plan: Plan) -> str:
     each = f"{plan.reps} repetitions"
     if plan.sessions == 1:
         return each
@@ -232,6 +232,6 @@ def _reps(plan: Plan) -> str:
 def told(experiment: Experiment, plan: Plan, root: Path) -> str:
     """A plan in one line."""
     return (
-        f"{experiment.name}: {len(plan.configurations)} configurations x {_reps(plan)}, "
+        f"{experiment.name}: {len(plan.configurations)} configurations x {repetitions(plan)}, "
         f"about {duration(estimate_s(experiment, plan, root))}"
     )

@@ -10,6 +10,7 @@ from experiments import campaign, catalogue, cli_run, in_force, merge, parameter
 from experiments.campaign import How
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
+from experiments.plan import Plan
 
 FOLDER = "of results: results/NAME/UTC-COMMIT"
 
@@ -17,11 +18,13 @@ FOLDER = "of results: results/NAME/UTC-COMMIT"
 def add(commands: Any) -> None:
     resume = commands.add_parser(
         "resume",
-        help="do the runs that a folder lacks",
+        help="do the runs that a folder lacks, or more of them",
         description="Goes on with a sweep that was interrupted, or does its void runs once more; "
-        "then plots and report, as `run` ends.",
+        "or, where its runs do not decide, gives it more repetitions or sessions. Then plots and "
+        "report, as `run` ends.",
     )
     resume.add_argument("folder", type=Path, metavar="DIR", help=FOLDER)
+    cli_run.add_repetitions(resume, sessions=None)
     cli_run.add_keep(resume)
     cli_run.add_machines(resume)
     resume.set_defaults(do=_resume)
@@ -126,6 +129,7 @@ def _again(given: argparse.Namespace) -> int:
 def _resume(given: argparse.Namespace) -> int:
     results = Results.open(given.folder)
     experiment = _planned(results)
+    longer = _longer(results.plan, given)
     how = How(
         *(cli_run.keep(given), given.part, given.spread),
         tls=tls.given(given),
@@ -134,7 +138,15 @@ def _resume(given: argparse.Namespace) -> int:
     )
     if not how.spread:
         preflight.check(experiment, results.plan.configurations)
+    if longer != results.plan:
+        results.replan(longer)
+        campaign.say(f"{results.path} has {campaign.repetitions(longer)} now")
     return cli_run.carry_out(experiment, results, how)
+
+
+def _longer(plan: Plan, given: argparse.Namespace) -> Plan:
+    cli_run.check_limits(given)
+    return plan.longer(given.reps, given.sessions, 60 * given.apart)
 
 
 def _plot(given: argparse.Namespace) -> int:

@@ -46,22 +46,7 @@ def add(commands: Any, argv: Sequence[str]) -> None:
         "in a FILE.toml: experiments/README.md, `A sweep in a file`.",
     )
     parser.add_argument("names", nargs="+", metavar="NAME", help="experiments, `all`, or FILE.toml")
-    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of each configuration")
-    parser.add_argument(
-        "--sessions",
-        type=int,
-        default=1,
-        metavar="N",
-        help="of so many repetitions each, apart in time; intervals are for other sessions, too, "
-        f"where there are {LEAST_ROUNDS}",
-    )
-    parser.add_argument(
-        "--apart",
-        type=float,
-        default=APART_MINUTES,
-        metavar="MINUTES",
-        help=f"from the end of a session to the next ({APART_MINUTES:g})",
-    )
+    add_repetitions(parser, sessions=1)
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help="of repetition 0 (1)")
     parser.add_argument("--quick", action="store_true", help="the smaller sweep of each experiment")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="of a single run")
@@ -80,6 +65,25 @@ def add(commands: Any, argv: Sequence[str]) -> None:
     add_machines(parser)
     options.add_groups(parser, _named(argv), text=SWEEP)
     parser.set_defaults(do=_run)
+
+
+def add_repetitions(parser: argparse.ArgumentParser, sessions: int | None) -> None:
+    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of each configuration")
+    parser.add_argument(
+        "--sessions",
+        type=int,
+        default=sessions,
+        metavar="N",
+        help="of so many repetitions each, apart in time; intervals are for other sessions, too, "
+        f"where there are {LEAST_ROUNDS}",
+    )
+    parser.add_argument(
+        "--apart",
+        type=float,
+        default=APART_MINUTES,
+        metavar="MINUTES",
+        help=f"from the end of a session to the next ({APART_MINUTES:g})",
+    )
 
 
 def add_results(parser: Any) -> None:
@@ -184,11 +188,14 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
     )
 
 
-def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
-    limits = (LIMITS["reps"], LIMITS["sessions"], APART, WITHIN)
-    for limit in (*limits, replace(LIMITS["limit_s"], name="time_limit")):
+def check_limits(given: argparse.Namespace, *more: Parameter) -> None:
+    for limit in (LIMITS["reps"], LIMITS["sessions"], APART, *more):
         if getattr(given, limit.name) is not None:
             limit.check(getattr(given, limit.name))
+
+
+def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
+    check_limits(given, WITHIN, replace(LIMITS["limit_s"], name="time_limit"))
     for name in told:
         if not any(name in options.known(it) for it in chosen):
             raise unknown(name, options.known(chosen[0]))

@@ -17,44 +17,23 @@ from rich.table import Table
 
 from experiments.folder import FolderError
 from experiments.model import Metric
-from experiments.ratios import Both, holds, moved, of_both, share
+from experiments.ratios import Both, of_both, share
 from experiments.report import facts, words
 from experiments.report.data import Results, found, load, varying
 from experiments.report.runs import Configuration, Key, Run
-from experiments.statistics import Drawn, Estimate, changed, difference, grouped, ratio
+from experiments.statistics import Drawn, changed, difference, grouped, ratio
 from topologies.parameter import Value
 
 SEEN = ("kernel", "system", "cpu", "cores", "host")  # of the machine
 EN_DASH = "\N{EN DASH}"
-HOLDS = {True: "yes", False: "no", None: ""}
+HOLDS = {True: "yes", False: "no", None: "no interval"}
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Both):
     """A configuration of both."""
 
-    label: str
-    a: Estimate
-    b: Estimate
-    change: Estimate  # B over A; of what may be below 0 B less A
-    paired: bool
-    matters: float  # of the change
-    signed: bool
-
-    @property
-    def says(self) -> str:
-        return moved(self.change, 0.0 if self.signed else 1.0, self.matters)
-
-    def write(self, value: float) -> str:
-        return words.number(value) if self.signed else words.ratio(value)
-
-    @property
-    def held(self) -> bool | None:
-        return holds(self.a, self.b)
-
-    @property
-    def interval(self) -> str:
-        return words.interval(self.change, self.write)
+    paired: bool  # by seeds in common
 
 
 @dataclass
@@ -88,8 +67,8 @@ class Comparison:
     @property
     def held(self) -> list[str]:
         """How many of B's medians lie where A's intervals say."""
-        times = share((it.held for it in self.pairs.get(self.a.main, [])), "configurations")
-        return [it for it in (times, share((it.held for it in self.ratios), "ratios")) if it]
+        times = share(self.pairs.get(self.a.main, []), "configurations")
+        return [*times, *share(self.ratios, "ratios")]
 
     def __str__(self) -> str:
         out = StringIO()
@@ -128,7 +107,7 @@ class Comparison:
                 words.number(pair.a.median),
                 words.number(pair.b.median),
                 pair.write(pair.change.median) if pair.change.n else EN_DASH,
-                pair.interval,
+                pair.interval(pair.change),
                 str(pair.change.n),
                 pair.says,
             )
@@ -179,7 +158,10 @@ def of(a: Results, b: Results) -> Comparison:
     pairs = {}
     for metric in a.experiment.metrics:
         signed = a.is_signed(metric) or b.is_signed(metric)
-        its = [_pair(label(in_a[key]), in_a[key], in_b[key], metric, signed) for key in both]
+        its = [
+            _pair(label(in_a[key]), in_a[key], in_b[key], metric, signed, a.repeats([in_a[key]]))
+            for key in both
+        ]
         its = [pair for pair in its if pair.a.n or pair.b.n]
         if its or metric == a.main:
             pairs[metric] = its
@@ -216,7 +198,9 @@ def _keyed(results: Results, names: list[str]) -> dict[Key, Configuration]:
     return {results.key(it.params, names): it for it in results.configurations}
 
 
-def _pair(label: str, a: Configuration, b: Configuration, metric: Metric, signed: bool) -> Pair:
+def _pair(
+    label: str, a: Configuration, b: Configuration, metric: Metric, signed: bool, repeats: bool
+) -> Pair:
     def by_seed(it: Configuration) -> dict[int, tuple[Run, float]]:
         if not it.estimate(metric).n:
             return {}
@@ -235,7 +219,7 @@ def _pair(label: str, a: Configuration, b: Configuration, metric: Metric, signed
     how: Literal["ratio", "difference"] = "difference" if signed else "ratio"
     found = grouped(drawn) if drawn else changed(got_b, got_a, how)
     matters = metric.least(got_a.median) if signed else metric.matters or 0.0
-    return Pair(label, got_a, got_b, found, bool(drawn), matters, signed)
+    return Pair(label, got_a, got_b, found, matters, signed, repeats, bool(drawn))
 
 
 def _meta(a: Results, b: Results) -> list[tuple[str, str, str]]:

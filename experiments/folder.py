@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from base import called
 from base.jsonl import whole_lines
 from base.sources import ROOT
 from experiments.machine import ATTEMPTS, attempts
@@ -91,6 +92,19 @@ class Results:
             raise FolderError(f"{self.path / META}: {why}") from None
         except (KeyError, TypeError) as why:
             raise FolderError(f"{self.path / META}: its plan lacks {why}") from None
+
+    def replan(self, plan: Plan) -> None:
+        """To a longer one, in which all its runs have their places. The command becomes the one by
+        which all would have been done at once; those of its calls stay."""
+        with self.locked():
+            told = self.meta.get("command")
+            if isinstance(told, list):
+                long = {"--reps": plan.reps, "--sessions": plan.sessions}
+                long |= {"--apart": plan.apart_s / 60} if plan.sessions > 1 else {}
+                given = [word for name, it in long.items() for word in (name, f"{it:g}")]
+                self.meta["command"] = [*called.without(told, long), *given]
+            self.meta["plan"] = plan.as_dict()
+            self.save()
 
     def save(self) -> None:
         """meta.json, whole at once."""

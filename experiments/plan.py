@@ -14,7 +14,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +90,21 @@ class Plan:
     @cached_property
     def varying(self) -> list[str]:
         return sweep.varying(self.configurations)
+
+    def longer(self, reps: int | None, sessions: int | None, apart_s: float) -> "Plan":
+        """With more repetitions, or with more sessions. Those that it has stay what they are: where
+        there are several sessions a block's number says of which it is."""
+        for name, asked in (("reps", reps), ("sessions", sessions)):
+            has = getattr(self, name)
+            if asked is not None and asked < has:
+                raise ParameterError(name, f"the plan has {has} of them already, not {asked}")
+        more = sessions or self.sessions
+        if reps not in (None, self.reps) and more > 1:
+            raise ParameterError(
+                "reps", f"each session has {self.reps}, as it began: more sessions are --sessions"
+            )
+        apart_s = apart_s if more > self.sessions else self.apart_s
+        return replace(self, reps=reps or self.reps, sessions=more, apart_s=apart_s)
 
     def runs(self) -> Iterator[Run]:
         for rep in range(self.blocks):

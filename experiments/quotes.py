@@ -335,10 +335,10 @@ QUOTES = (
     ),
     Quote(
         EXPERIMENTS,
-        "takes 6 ms, {} ms direct, {} ms by `--forward` and {} ms by SOCKS5: {} and {} ms above "
-        "idle pipes, where 15 are allowed",
+        "takes 6 ms, {} ms direct, and over pipes {} ms above that of idle ones by `--forward` and "
+        "{} ms by SOCKS5, where 15 are allowed",
         (
-            *(game("upload", entry) for entry in (None, "forward", "socks5")),
+            game("upload"),
             claimed("udp", f"{GAME.format('an upload')} by --forward"),
             claimed("udp", GAME.format("an upload")),
         ),

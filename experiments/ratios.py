@@ -6,7 +6,7 @@ the reports (8 pipes to 1, by setting) and each claim about two sides stands bes
 A's interval is asked whether it holds B's median.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.report import words
@@ -27,11 +27,12 @@ class Both:
     change: Estimate
     matters: float  # of the change
     signed: bool  # differences, of what may be below 0
+    repeats: bool  # A's are of one session and nothing was drawn at random: it has no interval
 
     @property
     def held(self) -> bool | None:
         """Whether A's interval holds B's median; None where there is none."""
-        return holds(self.a, self.b)
+        return None if self.repeats else holds(self.a, self.b)
 
     @property
     def says(self) -> str:
@@ -56,17 +57,25 @@ def moved(got: Estimate, none: float, matters: float) -> str:
     return "smaller" if got.high < none else "larger" if got.low > none else "not decided"
 
 
-def share(held: Iterable[bool | None], what: str) -> str:
-    """A's intervals hold 11 of 12 of B's ratios: 92 %."""
-    told = [it for it in held if it is not None]
-    if not told:
-        return ""
-    part = f"{100 * sum(told) / len(told):.0f}\N{NO-BREAK SPACE}%"
-    asked = f"{100 * ASKED:.0f}\N{NO-BREAK SPACE}%"
-    return (
-        f"A's intervals hold {sum(told)} of B's {len(told)} medians of {what}: {part} "
-        f"({asked} is asked)."
-    )
+def share(its: Sequence[Both], what: str) -> list[str]:
+    """A's intervals hold 11 of 12 of B's ratios: 92 %. And where there is no interval?"""
+    told = [it.held for it in its if it.held is not None]
+    repeats = [it for it in its if it.repeats]
+    sentences = []
+    if told:
+        part = f"{100 * sum(told) / len(told):.0f}\N{NO-BREAK SPACE}%"
+        asked = f"{100 * ASKED:.0f}\N{NO-BREAK SPACE}%"
+        sentences.append(
+            f"A's intervals hold {sum(told)} of B's {len(told)} medians of {what}: {part} "
+            f"({asked} is asked)."
+        )
+    if repeats:
+        alike = sum(it.says == "alike" for it in repeats)
+        sentences.append(
+            f"For {words.count(len(repeats), 'median')} of {what} A has no interval, but "
+            f"repeats of the same timers: {alike} alike in B."
+        )
+    return sentences
 
 
 def of_both(a: Results, b: Results) -> list[Both]:
@@ -84,7 +93,7 @@ def _concluded(a: Results, b: Results) -> Iterator[Both]:
         change = changed(other.got, it.got, "difference" if signed else "ratio")
         label = f"{it.of} / {it.over} {it.setting}".strip()
         matters = max(it.matters, other.matters)
-        yield Both(label, it.got, other.got, change, matters, signed)
+        yield Both(label, it.got, other.got, change, matters, signed, it.repeats)
 
 
 def _claimed(a: Results, b: Results) -> Iterator[Both]:
@@ -100,4 +109,5 @@ def _claimed(a: Results, b: Results) -> Iterator[Both]:
         metric = a.metric(claim.metric)
         matters = metric.least(of_a.median) if signed else metric.matters or 0.0
         label = claim.says if claim.is_own else f"{claim.where}: {claim.says}"
-        yield Both(label, of_a, of_b, change, matters, signed)
+        repeats = a.asked(claim).basis(claim).repeats and of_a.unit != "settings"
+        yield Both(label, of_a, of_b, change, matters, signed, repeats)

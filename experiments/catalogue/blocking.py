@@ -148,7 +148,7 @@ def claims_of(case: Params) -> tuple[Claim, ...]:
             bound("the same in the bulk's first second", "reorder_first_p99_s", 0.05),
         ]
     if case["bulks"] != 1:
-        says = "Jain's index of their goodputs"
+        says = "Jain's index of what each of them got"
         found.append(claim(says, "jain", unit="index", expect="more", than=0.95))
     return tuple(found)
 
@@ -175,7 +175,7 @@ class Blocking(Experiment):
         Metric("object_p50_s", "time of an object beside bulk, median", "s", matters=0.1),
         Metric("object_p95_s", "time of an object beside bulk, 95th percentile", "s"),
         Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more", matters=0.02),
-        Metric("jain", "Jain's index of the bulk connections", "", "more", matters=0.02),
+        Metric("jain", "Jain's index of what each bulk got so far", "", "more", matters=0.02),
         Metric("reorder_p75_s", "waiting of a message, 75th percentile", "s", matters=0.1),
         Metric("reorder_p99_s", "waiting of a message, 99th percentile", "s"),
         Metric(

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A circumstance is a cause where the figure comes out as published without it."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.causes.cause import Cause, Seen
+from experiments.causes.cause import Cause, Seen, near
 from experiments.causes.units import three
 from topologies.parameter import Params
 
@@ -19,8 +20,7 @@ class Otherwise(Cause):
     than: float
 
     def tell(self, seen: Seen) -> str:
-        side = seen.select(self.params)
-        value = side.median(seen.metric) if side.settings else None
+        value = seen.select(self.params).median(seen.metric)
         if value is not None and seen.over is not None:
             beside = seen.over.median(seen.metric)
             value = value / beside if beside else None
@@ -30,6 +30,32 @@ class Otherwise(Cause):
         return f"{self.says} it is {three(value)} instead of {three(seen.ours)}, " + (
             "as published: that is the cause." if holds else "so that is not the cause."
         )
+
+
+@dataclass(frozen=True)
+class Nearer(Cause):
+    """The same in runs of ours with `params`, which `says` tells: is it what was published, or
+    nearer to it than ours?"""
+
+    says: str
+    params: Params
+
+    def tell(self, seen: Seen) -> str:
+        value = seen.select(self.params).median(seen.metric)
+        if value is None or not seen.paper or seen.over is not None:
+            return ""
+        if near(seen.paper, value):
+            verdict = "which is what was published: that is the cause."
+        elif _off(value, seen.paper) < _off(seen.ours, seen.paper):
+            verdict = "nearer to what was published: that is part of the cause."
+        else:
+            verdict = "no nearer to what was published, so that is not the cause."
+        return f"{self.says} it is {three(value)} instead of {three(seen.ours)}, {verdict}"
+
+
+def _off(value: float, paper: float) -> float:
+    """How many times larger or smaller, as a logarithm."""
+    return abs(math.log(value / paper)) if value > 0 else math.inf
 
 
 @dataclass(frozen=True)

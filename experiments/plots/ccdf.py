@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How the times of all answers are spread: the share that takes longer, its level parts named."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from experiments.workloads.dns import distribution
 
 MARKED = 6  # markers on a curve
 NAMED = 3  # level parts of a curve, the longest
+EARLY = 0.5  # of the curve's length: a name that ends there would begin left of the axis
 SEEN = 1.01  # times or shares that differ by less look alike
 
 
@@ -84,12 +86,15 @@ def _curve(axes: Axes, its: Times, look: Look) -> None:
     )
     levels = distribution.plateaus(its.answered, its.unanswered)
     for level in sorted(levels, key=lambda it: it.from_s / it.to_s)[:NAMED]:
+        early = math.log(level.to_s * 1e3 / curve[0][0]) < EARLY * math.log(
+            curve[-1][0] / curve[0][0]
+        )
         axes.annotate(
             f"{level.share:.2%} to {level.to_s * 1e3:.0f} ms",
-            (level.to_s * 1e3, level.share),
-            xytext=(-2, 2),
+            ((level.from_s if early else level.to_s) * 1e3, level.share),
+            xytext=(2 if early else -2, 2),
             textcoords="offset points",
-            ha="right",
+            ha="left" if early else "right",
             fontsize=6.5,
             color=look.colour,
         )

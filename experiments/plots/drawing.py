@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.model import Figure
-from experiments.plan import LEAST_ROUNDS
 from experiments.plots import against, ccdf, cdf, heat, series, sheet
 from experiments.plots.cells import Line, Scene, has_published, scene
 from experiments.report import words
@@ -121,9 +120,7 @@ def _bars(results: Results, drawn: Scene) -> str:
         *(["95\N{NO-BREAK SPACE}% intervals"] if intervals or not ranges else []),
         *([f"the range of fewer than {LEAST} runs"] if ranges else []),
     ]
-    repeats = results.sessions < LEAST_ROUNDS and any(
-        all(it.lossless and not results.experiment.draws(it.params) for it in p.of) for p in points
-    )
+    repeats = any(results.repeats(p.of) for p in points)
     alike = " Where nothing was drawn at random they are of repeats of one session."
     return f"Bars are {words.listed(told, 'or')}.{alike if repeats else ''}"
 

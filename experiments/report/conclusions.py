@@ -36,6 +36,7 @@ class Contrast:
     matters: float = 0.0  # the smallest effect of interest, as `got` has it
     compared: str = "ratio"  # or the difference, of what may be below 0
     unit: str = ""  # of a difference
+    repeats: bool = False  # what looks like an interval is none
 
     @property
     def says(self) -> str:
@@ -96,7 +97,10 @@ def _contrasts(results: Results, metric: Metric, names: Sequence[str]) -> list[C
                     matters = metric.least(results.pooled(other, metric).median)
                 kind = ("difference", metric.unit) if signed else ("ratio", "")
                 place = _over(text, mixed)
-                found.append(Contrast(_called(of), _called(over), place, got, matters, *kind))
+                alike = [*results.select(whole), *results.select(other)]
+                repeats = got.unit != "settings" and results.repeats(alike)
+                sides = _called(of), _called(over)
+                found.append(Contrast(*sides, place, got, matters, *kind, repeats))
     return found
 
 

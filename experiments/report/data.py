@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from experiments import across, catalogue, folder, parameters, pooled, sweep
 from experiments.machine import VOID, kept_by
 from experiments.model import OF_SETTINGS, Claim, Experiment, Figure, Metric
+from experiments.plan import LEAST_ROUNDS
 from experiments.report.kinds import experiment_of
 from experiments.report.matching import is_swept, matches, spelled
 from experiments.report.runs import Basis, Configuration, Key, Run
@@ -288,12 +289,16 @@ class Results:
         reps = {(it.session, it.rep) for it in drawn}
         sides = [*self.select(claim.of), *self.select(claim.over or claim.of)]
         runs = [run for it in sides for run in it.runs if (run.session, run.rep) in reps]
-        return Basis(
-            len({it.session for it in drawn}),
-            len({run.seed for run in runs}),
-            len(reps),
-            all(it.lossless and not self.experiment.draws(it.params) for it in sides),
-        )
+        sessions = {it.session for it in drawn}
+        seeds = {run.seed for run in runs}
+        return Basis(len(sessions), len(seeds), len(reps), self._is_lossless(sides))
+
+    def _is_lossless(self, sides: Sequence[Configuration]) -> bool:
+        return all(it.lossless and not self.experiment.draws(it.params) for it in sides)
+
+    def repeats(self, sides: Sequence[Configuration]) -> bool:
+        """Whether what these runs look like an interval is of the same timers again and again."""
+        return self.sessions < LEAST_ROUNDS and self._is_lossless(sides)
 
     def _drawn_for(self, claim: Claim) -> list[Drawn]:
         metric = self.metric(claim.metric)

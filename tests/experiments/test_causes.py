@@ -25,7 +25,7 @@ from experiments.causes.headers import Headers
 from experiments.causes.in_all import InAll
 from experiments.causes.lossy import Lossy
 from experiments.causes.optimum import Optimum
-from experiments.causes.otherwise import Otherwise, Unused
+from experiments.causes.otherwise import Nearer, Otherwise, Unused
 from experiments.causes.overdue import Overdue
 from experiments.causes.printed import Printed, RoundTrip
 from experiments.causes.uneven import Uneven
@@ -330,6 +330,23 @@ def test_what_is_as_published_without_a_circumstance() -> None:
     used = Side([Setting({}, {"share": 0.1})])
     assert not Unused("share", "What").tell(seen(used))
     assert Unused("share", "What").tell(seen(Side([Setting({}, {"share": 0.0})])))
+
+
+@pytest.mark.parametrize(
+    ("without", "says"),
+    [
+        (101.0, "which is what was published: that is the cause."),
+        (141.0, "nearer to what was published: that is part of the cause."),
+        (300.0, "no nearer to what was published, so that is not the cause."),
+        (0.0, "no nearer to what was published, so that is not the cause."),
+    ],
+)
+def test_what_is_nearer_without_a_circumstance(without: float, says: str) -> None:
+    side = Side([Setting({}, {"completion_s": without})])
+    told = seen(NOTHING, ours=273.0, paper=109.0, select=lambda _: side)
+    begins = f"With TCP_NODELAY it is {three(without)} instead of 273, "
+    assert Nearer("With TCP_NODELAY", {"nagle": False}).tell(told) == begins + says
+    assert not Nearer("What", {}).tell(seen(NOTHING, paper=1.0)), "of what was not run"
 
 
 def test_what_a_ratio_goes_with() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A path that is silent for a moment under a file: when, and what is asked of reinjection."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from experiments import parameters
 from experiments.catalogue import find
 from experiments.catalogue.paths_file import MIB
-from experiments.catalogue.paths_reinject import CONDITIONS, silent_at_s
+from experiments.catalogue.paths_reinject import CONDITIONS, least_s, over_least, silent_at_s
 
 
 def whole(**chosen: Any) -> dict[str, Any]:
@@ -35,7 +36,30 @@ def test_a_silent_path_has_bounds_of_its_own(mode: str) -> None:
     assert asked == {
         **{(path, "completion_s"): ("less", 0.8, "off") for path in ("wifi", "lte")},
         **{(path, "reinjected_share"): ("less", 0.05, None) for path in ("wifi", "lte")},
+        **{
+            (path, "over_least"): ("less", 1.25, None)
+            for path in ("wifi", "lte")
+            if mode == "timely"
+        },
     }
+
+
+@pytest.mark.parametrize(("path", "through_s"), [("wifi", 0.747), ("lte", 0.787)])
+def test_a_silent_path_is_held_to_who_knew_of_it_beforehand(path: str, through_s: float) -> None:
+    params = whole(silent_ms=300.0, silent_path=path, pipes=4, wan_rtt_ms=4.0)
+    early = [it for it in range(40) if 0.1 < silent_at_s(params, it) < 0.3]
+    for seed in early:
+        assert least_s(params, seed) == pytest.approx(through_s, abs=0.002)
+    late = max(range(40), key=lambda it: silent_at_s(params, it))
+    assert least_s(params, late) < 0.65
+    run: Any = SimpleNamespace(params=params, seed=early[0])
+    assert over_least(run, 2 * through_s) == pytest.approx(2, abs=0.003)
+    assert over_least(run, None) is None
+
+
+def test_with_loss_nobody_knows_the_least() -> None:
+    run: Any = SimpleNamespace(params=whole(loss=0.01), seed=1)
+    assert over_least(run, 1.0) is None
 
 
 def test_without_loss_not_a_byte_goes_again() -> None:

@@ -132,6 +132,30 @@ def test_ratios_stand_beside_each_other(tmp_path: Path) -> None:
     assert re.search(r" 2\.00 .* no\n", str(one))
 
 
+def test_repeats_of_the_same_timers_hold_nothing(tmp_path: Path) -> None:
+    """As in the report: no loss, one session, no interval; with three of them there is one."""
+    b = synthetic.loaded(synthetic.make(tmp_path / "B"))
+    a = synthetic.make(tmp_path / "A")
+    lossless(a, sessions=1)
+    made = of(synthetic.loaded(a), b)
+    assert made.held == [
+        "For 20 medians of configurations A has no interval, but repeats of the same timers: "
+        "20 alike in B.",
+        "For 11 medians of ratios A has no interval, but repeats of the same timers: 6 alike in B.",
+    ]
+    assert not any(" yes" in line for line in str(made).splitlines())
+    lossless(a, sessions=3)
+    assert "A's intervals hold 20 of B's 20 medians" in of(synthetic.loaded(a), b).held[0]
+
+
+def lossless(folder: Path, sessions: int) -> None:
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["links"] = {"0 down": {"lost_packets": 0}}
+        line["session"] = line["rep"] % sessions
+    (folder / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 def test_what_is_within_the_smallest_effect_of_interest_is_alike(tmp_path: Path) -> None:
     a = synthetic.make(tmp_path / "A")
     b = synthetic.make(tmp_path / "B", slower=1.02)

@@ -165,6 +165,30 @@ def found(root: Path, commit: str, plan: Plan = PLAN) -> Path | None:
     return there.path if there else None
 
 
+def test_a_plan_made_longer_is_resumed_and_told(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    results.meta["command"] = [
+        "tm3lab",
+        "run",
+        "download",
+        "--reps=3",
+        "--size",
+        "1KB",
+        "--reps",
+        "4",
+    ]
+    for run in PLAN.runs():
+        results.append(record(run.id))
+    assert not results.unfinished()
+    results.replan(PLAN.longer(PLAN.reps + 2, None, 0.0))
+    again = Results.open(results.path)
+    assert again.unfinished() == 2 * len(PLAN.configurations)
+    longer = ["--reps", str(PLAN.reps + 2), "--sessions", "1"]
+    assert again.meta["command"] == ["tm3lab", "run", "download", "--size", "1KB", *longer]
+    again.replan(again.plan.longer(None, 3, 5400.0))
+    assert Results.open(results.path).meta["command"][-4:] == ["--sessions", "3", "--apart", "90"]
+
+
 def test_files_are_named_within_the_folder_and_the_project(tmp_path: Path) -> None:
     results = made(tmp_path)
     project = Path(__file__).resolve().parents[2]

@@ -186,6 +186,26 @@ def test_sessions_have_blocks_of_their_own() -> None:
         replace(it, sessions=0)
 
 
+def test_a_plan_can_be_made_longer() -> None:
+    """What was run keeps its place: its id, its seed, its session."""
+    one = plan(of(), 3, 7)
+    assert list(one.longer(5, None, 60.0).runs())[: len(one)] == list(one.runs())
+    assert one.longer(None, None, 60.0) == one == one.longer(3, 1, 60.0)
+    three = one.longer(None, 3, 60.0)
+    assert (three.reps, three.sessions, three.apart_s) == (3, 3, 60.0)
+    assert list(three.runs())[: len(one)] == list(one.runs())
+    assert three.longer(None, 3, 600.0).apart_s == 60.0
+    for asked, says in (
+        ((2, None), "reps.*has 3 of them already, not 2"),
+        ((None, 0), "sessions.*has 1 of them already, not 0"),
+        ((4, 2), "each session has 3"),
+    ):
+        with pytest.raises(ParameterError, match=says):
+            one.longer(*asked, 60.0)
+    with pytest.raises(ParameterError, match="more sessions are --sessions"):
+        three.longer(4, None, 60.0)
+
+
 def test_a_plan_survives_json() -> None:
     it = replace(plan(of(), 3, 7), units=("page",), sessions=3, apart_s=60.0)
     assert Plan.from_dict(it.as_dict()) == it

@@ -34,19 +34,24 @@ def test_median_and_quartiles_are_numpys() -> None:
     assert got.low < got.median < got.high
 
 
-@pytest.mark.parametrize("n", [5, 10, 20, 51])
-def test_interval_is_scipys(n: int) -> None:
-    from scipy import stats  # here: each worker reads this file, and scipy takes it half a second
+def test_intervals_are_scipys() -> None:
+    """All sizes in one test: each worker that runs one reads scipy, which takes it a second."""
+    from scipy import stats
 
-    values = np.random.default_rng(n).gamma(2.0, size=n)
-    theirs = stats.bootstrap(
-        (values,), np.median, method="percentile", n_resamples=20_000, rng=np.random.default_rng(3)
-    ).confidence_interval
-    ours = estimate(list(values), resamples=20_000)
-    spread = np.ptp(values)
-    # Between order statistics the interval jumps: a little of the range is the precision.
-    assert ours.low == pytest.approx(theirs.low, abs=0.04 * spread)
-    assert ours.high == pytest.approx(theirs.high, abs=0.04 * spread)
+    for n in (5, 10, 20, 51):
+        values = np.random.default_rng(n).gamma(2.0, size=n)
+        theirs = stats.bootstrap(
+            (values,),
+            np.median,
+            method="percentile",
+            n_resamples=20_000,
+            rng=np.random.default_rng(3),
+        ).confidence_interval
+        ours = estimate(list(values), resamples=20_000)
+        spread = np.ptp(values)
+        # Between order statistics the interval jumps: a little of the range is the precision.
+        assert ours.low == pytest.approx(theirs.low, abs=0.04 * spread), n
+        assert ours.high == pytest.approx(theirs.high, abs=0.04 * spread), n
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import parameters
-from experiments.workloads import buffers, iperf, pattern, rates, standing
+from experiments.workloads import buffers, iperf, objects, pattern, rates, standing
 from experiments.workloads.account import Account, Acks, complete, yielding
 from experiments.workloads.pattern import WrongByte
 
@@ -58,6 +58,20 @@ def test_jains_index_at_its_ends() -> None:
     assert rates.jain([3.0, 3.0, 3.0]) == pytest.approx(1)
     assert rates.jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
     assert rates.jain([0.0, 0.0]) is None
+
+
+def test_first_bytes_that_are_served_in_turn_make_bulks_no_less_equal() -> None:
+    """Fifty bulks have a first 60 KB one after the other, then 2 KB of each tenth of a second."""
+    fifty = [
+        [0] * n + [60_000] + [0] * (49 - n) + [2_000] * 50  # five seconds each
+        for n in range(50)
+    ]
+    found = objects.goodputs(fifty, 3.0, 10.0)  # 20 of them have their first bytes after this
+    assert found["jain"] == pytest.approx(1)
+    assert found["bulk_mbps"] == pytest.approx((20 * 60_000 + 50 * 100_000) * 8 / 1e6 / 7)
+    starved = [*fifty[:40], *([[60_000] + [0] * 99] * 10)]
+    assert objects.goodputs(starved, 3.0, 10.0)["jain"] < 0.95
+    assert objects.goodputs(fifty[:1], 3.0, 10.0)["jain"] is None
 
 
 def test_a_player_stalls_once_and_is_behind_from_then_on() -> None:
