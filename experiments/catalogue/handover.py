@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.causes.chunks import Chunks
 from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads.rtapp import experiment as rtapp
@@ -13,6 +14,7 @@ from experiments.workloads.rtapp.chunk import EVERY_S
 from topologies import manager, rssi
 from topologies.manager import DEAD_DBM, ON_BLUETOOTH_S, POLICIES, STRONG_DBM, Periods
 from topologies.parameter import Parameter, Params
+from topologies.presets import PRESETS
 from topologies.rssi import Rssi
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ RETURNS_DB_S = 4.0
 ENDS_S = 7.0  # behind the moment at which it is strong again
 PERIODS = Periods()
 BASE: Params = {"preset": "bt-wifi", "wan_rtt_ms": 0.0}
+BLUETOOTH = PRESETS["bt-wifi"][0]
 MOST_S = 0.5
 
 
@@ -82,6 +85,7 @@ def claims() -> tuple[Claim, ...]:
             expect="same",
             than=0.98,
             within=0.5,
+            causes=(Chunks(PERIODS.back, EVERY_S, BLUETOOTH.rtt_ms / 1e3),),
         ),
     ]
     for each in SLOPES:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.radio_delay import case
 from experiments.catalogue.radio_qcut import QCUT_D
+from experiments.causes.otherwise import Nearer
 from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import radio_apps
 from topologies.parameter import Parameter, Params
@@ -33,6 +34,7 @@ HOST_QUEUE = (
     "instead of 750 ms at 8 Mbit/s, pages took 6.7 and 7.3 s untreated and 4.5 and 4.6 s with CoDel"
 )
 MOST_ADDED_MS = 30.0  # an object over pipes beside an upload
+LESS_ROOM_MS = 100.0  # in the host's queue: of what its room takes part in
 LOADS = ("alone", "upload")
 DIRECT: Params = {"way": "direct", "pipes": 0}
 PIPES: Params = {"way": "pipes", "pipes": 8, **UNTREATED}
@@ -43,8 +45,18 @@ def runs(app: str, mbps: float, load: str, how: Params = UNTREATED, **more: Any)
     return {**base, "app": app, "load": load, **how, **more}
 
 
+def with_less_room(app: str, mbps: float, how: Params = UNTREATED) -> Params:
+    return runs(app, mbps, "upload", how, queue_up_ms=LESS_ROOM_MS)
+
+
+def less_room(app: str, mbps: float, how: Params = UNTREATED) -> Nearer:
+    says = f"With room for {LESS_ROOM_MS:g} ms in the host's queue, which was not published,"
+    return Nearer(says, with_less_room(app, mbps, how))
+
+
 def grids_of(rates: tuple[float, ...], apps: tuple[str, ...]) -> tuple[Grid, ...]:
-    params = []
+    params = [with_less_room("page", STRONG, CODEL)]
+    params += [with_less_room(app, STRONG) for app in ("page", "download", "video")]
     for mbps in rates:
         for app in apps:
             params.append(runs(app, mbps, "alone"))
@@ -71,6 +83,7 @@ def claims_of_pages(mbps: float) -> tuple[Claim, ...]:
             paper=paper,
             expect="more",
             than=1.1,
+            causes=(less_room("page", mbps, UNTREATED if name == "untreated" else CODEL),),
         )
         for name, paper in MORE[mbps].items()
     ]
@@ -115,6 +128,7 @@ def claims_of_rates(mbps: float) -> tuple[Claim, ...]:
             paper=paper,
             expect="less",
             than=0.9,
+            causes=(less_room(app, mbps),),
         )
         for app, what, metric, where, paper in (
             ("download", "a download's rate", "download_mbps", "Table 3.1", DOWNLOAD),

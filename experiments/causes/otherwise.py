@@ -20,10 +20,7 @@ class Otherwise(Cause):
     than: float
 
     def tell(self, seen: Seen) -> str:
-        value = seen.select(self.params).median(seen.metric)
-        if value is not None and seen.over is not None:
-            beside = seen.over.median(seen.metric)
-            value = value / beside if beside else None
+        value = _answer(seen, self.params)
         if value is None:
             return ""
         holds = value < self.than if self.expect == "less" else value > self.than
@@ -34,15 +31,15 @@ class Otherwise(Cause):
 
 @dataclass(frozen=True)
 class Nearer(Cause):
-    """The same in runs of ours with `params`, which `says` tells: is it what was published, or
-    nearer to it than ours?"""
+    """The same in runs of ours with `params` on the first side, which `says` tells: is it what was
+    published, or nearer to it than ours?"""
 
     says: str
     params: Params
 
     def tell(self, seen: Seen) -> str:
-        value = seen.select(self.params).median(seen.metric)
-        if value is None or not seen.paper or seen.over is not None:
+        value = _answer(seen, self.params)
+        if value is None or not seen.paper:
             return ""
         if near(seen.paper, value):
             verdict = "which is what was published: that is the cause."
@@ -51,6 +48,15 @@ class Nearer(Cause):
         else:
             verdict = "no nearer to what was published, so that is not the cause."
         return f"{self.says} it is {three(value)} instead of {three(seen.ours)}, {verdict}"
+
+
+def _answer(seen: Seen, params: Params) -> float | None:
+    """Of these runs in place of the first side's; None where there are none."""
+    value = seen.select(params).median(seen.metric)
+    if value is None or seen.over is None:
+        return value
+    beside = seen.over.median(seen.metric)
+    return value / beside if beside else None
 
 
 def _off(value: float, paper: float) -> float:

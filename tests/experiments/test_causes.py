@@ -14,6 +14,7 @@ from experiments.causes.apart import Apart
 from experiments.causes.before import Before
 from experiments.causes.bursts import Bursts, OfBoth
 from experiments.causes.cause import Seen, Setting, Side, explains_ratio
+from experiments.causes.chunks import Chunks
 from experiments.causes.drains import Drains, queue_up
 from experiments.causes.dswa import Dswa
 from experiments.causes.fair import Fair
@@ -347,6 +348,20 @@ def test_what_is_nearer_without_a_circumstance(without: float, says: str) -> Non
     begins = f"With TCP_NODELAY it is {three(without)} instead of 273, "
     assert Nearer("With TCP_NODELAY", {"nagle": False}).tell(told) == begins + says
     assert not Nearer("What", {}).tell(seen(NOTHING, paper=1.0)), "of what was not run"
+    half = Side([Setting({}, {"completion_s": 2 * without})])
+    two = Side([Setting({}, {"completion_s": 2.0})])
+    ratio = seen(NOTHING, two, ours=273.0, paper=109.0, select=lambda _: half)
+    assert Nearer("With TCP_NODELAY", {"nagle": False}).tell(ratio) == begins + says
+
+
+def test_chunks_stand_still_for_longer_than_there_is_no_network() -> None:
+    cause = Chunks(0.98, 0.16, 0.04)
+    of = side(({"preset": "bt-wifi", "wan_rtt_ms": 0.0}, {}), of="handover")
+    told = plain(cause.tell(seen(of, ours=1.14, paper=0.98)))
+    assert "up to 1.22 s expected, 1.14 s measured, which explains ours." in told
+    assert "does not explain" in cause.tell(seen(of, ours=2.0, paper=0.98))
+    assert not cause.tell(seen(of, ours=1.14, paper=43.6)), "another figure"
+    assert not cause.tell(seen(NOTHING, ours=1.14, paper=0.98)), "of what was not run"
 
 
 def test_what_a_ratio_goes_with() -> None:
