@@ -45,7 +45,7 @@ struct path {
 	int64_t looked_at;	/* the pipes' figures are as of then */
 	/* Of several paths: bytes given to it that by its rate had not left at @given_at, */
 	double given;
-	int64_t given_at;	/* when it was given something for the last time */
+	int64_t given_at;	/* when it was given something for the last time; 0: its rate was unknown */
 
 	bool begun;		/* it had a pipe, and is looked at since */
 	bool mixed;		/* it has had pipes of SCTP and others at a time: */

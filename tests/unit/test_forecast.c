@@ -55,11 +55,39 @@ static void a_path_that_was_empty_begins_anew(void **state)
 	assert_near(forecast_of(&play.paths.path[NEAR], play.now).behind, 1000 - 1, 2);
 }
 
+/*
+ * 57 KB went before anybody knew a rate, and half of that has left: of the other half 10 KB fill the path.
+ * What is given from then on is counted.
+ */
+static void what_was_given_without_a_rate_is_what_does_not_fill_the_path(void **state)
+{
+	struct pipe *pipe;
+	struct play play;
+	size_t before;
+
+	(void)state;
+	play_init(&play, &path_ecf, fast, 2);
+	pipe = &play.lane[NEAR].pipe;
+	pipe->info.rate = 0;
+	paths_send(&play.paths, pipe, 57000, play.now, &before);
+	play.now += 25 * NS_PER_MS;
+	pipe->info.rate = 1e6;
+	pipe->info.in_flight = 28500;
+	assert_near(forecast_of(&play.paths.path[NEAR], play.now).behind, 18500, 1);
+	paths_send(&play.paths, pipe, 10000, play.now, &before);
+	pipe->info.in_flight = 38500;
+	assert_near(forecast_of(&play.paths.path[NEAR], play.now).behind, 28500, 1);
+	play.now += 10 * NS_PER_MS;
+	pipe->info.in_flight = 28500;
+	assert_near(forecast_of(&play.paths.path[NEAR], play.now).behind, 18500, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_waits_leaves_at_the_rate_of_now),
 		cmocka_unit_test(a_path_that_was_empty_begins_anew),
+		cmocka_unit_test(what_was_given_without_a_rate_is_what_does_not_fill_the_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
