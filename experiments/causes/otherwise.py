@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.causes.cause import Cause, Seen, near
+from experiments.causes.cause import OF_INTEREST, Cause, Seen, near
 from experiments.causes.units import three
 from topologies.parameter import Params
 
@@ -43,7 +43,7 @@ class Nearer(Cause):
             return ""
         if near(seen.paper, value):
             verdict = "which is what was published: that is the cause."
-        elif _off(value, seen.paper) < _off(seen.ours, seen.paper):
+        elif _off(value, seen.paper) < _off(seen.ours, seen.paper) - math.log1p(OF_INTEREST):
             verdict = "nearer to what was published: that is part of the cause."
         else:
             verdict = "no nearer to what was published, so that is not the cause."

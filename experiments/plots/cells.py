@@ -330,7 +330,14 @@ def scene(results: Results, figure: Figure) -> Scene:
         for its in panels.values()
         for label, small in [titles(results, its[0].params, telling, along)]
     )
+    if figure.over:
+        made = tuple(it for it in made if has_pairs(it)) or made
     return Scene(figure, made, metric, together)
+
+
+def has_pairs(panel: Panel) -> bool:
+    """False: of its runs none is paired with one that it could be divided by."""
+    return any(point.values for line in panel.lines for point in line.points)
 
 
 def titles(

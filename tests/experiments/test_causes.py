@@ -338,6 +338,7 @@ def test_what_is_as_published_without_a_circumstance() -> None:
     [
         (101.0, "which is what was published: that is the cause."),
         (141.0, "nearer to what was published: that is part of the cause."),
+        (261.0, "no nearer to what was published, so that is not the cause."),
         (300.0, "no nearer to what was published, so that is not the cause."),
         (0.0, "no nearer to what was published, so that is not the cause."),
     ],

@@ -150,6 +150,19 @@ def test_settings_are_not_taken_together_however_many(tmp_path: Path) -> None:
     assert len(drawn.panels) == 12 and not drawn.together
 
 
+def test_what_nothing_is_paired_with_has_no_panel(tmp_path: Path) -> None:
+    class Some(synthetic.Download):
+        grids = (
+            {"rtt_ms": (10.0, 20.0), "pipes": (8,)},
+            {"rtt_ms": (10.0,), "pipes": (1,)},
+        )
+        figures = (Figure("time", "To one pipe", "normalised", over={"pipes": 1}),)
+
+    results = synthetic.loaded(synthetic.make(tmp_path / "some", Some(), 3), Some())
+    (panel,) = scene(results, results.figures()[0]).panels
+    assert "10" in panel.label and "20" not in panel.label
+
+
 def test_what_would_mix_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     results = made_up(catalogue.find("reordering"))
     figure = next(it for it in results.figures() if it.name == "waiting")

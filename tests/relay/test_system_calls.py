@@ -164,11 +164,13 @@ def test_an_echo_costs_as_much_beside_many_sessions(box: Namespace, tmp_path: Pa
 
 
 def test_how_soon_an_echo_is_acknowledged_is_sampled(box: Namespace, tmp_path: Path) -> None:
-    """The kernel is not asked for each one: a pipe has a sample every 10 ms, and looks as often."""
+    """The kernel is not asked for each one, unless they are so far apart: a pipe has a sample every
+    10 ms, and looks as often."""
     calls = echo_calls(box, tmp_path, 4)
     for who in ("rp", "lp"):
         asked = [it for it in calls[who].named("getsockopt") if "TCP_INFO" in it]
-        assert len(asked) <= ECHOES / 2, calls[who].counts()
+        most = max(ECHOES / 2, 2 * calls[who].lasted_s / 0.01)
+        assert len(asked) <= most, (calls[who].lasted_s, calls[who].counts())
 
 
 def test_one_timer_of_the_kernels_wakes_a_proxy(box: Namespace, tmp_path: Path) -> None:
