@@ -42,23 +42,19 @@ static double between(double least, double x, double most)
 }
 
 /* The least that waits of what the pipes hold: the rest fills the path. */
-static double beyond(const struct path *path, double full)
+static double beyond(double held, double full)
 {
-	double held = (double)path_held(path);
-
 	return held > full ? held - full : 0;
 }
 
 /*
  * Bytes that were given to the path and have not left, by its rate of now: what was given before the
- * rate was another one leaves at this one, too. What was given while none was known nobody counted.
+ * rate was another one leaves at this one, too. 0: while none was known nobody counted.
  */
-static double given(const struct path *path, double rate, double full, int64_t now)
+static double given(const struct path *path, double rate, int64_t now)
 {
 	double left = path->given - (double)(now - path->given_at) / 1e9 * rate;
 
-	if (!path->given_at)
-		return beyond(path, full);
 	return left > 0 ? left : 0;
 }
 
@@ -72,15 +68,14 @@ static double waiting(const struct path *path, const struct forecast *f,
 		      int64_t now)
 {
 	double held = (double)path_held(path);
-	double counted = given(path, f->rate, f->full, now);
+	double counted = given(path, f->rate, now);
 
 	if (!is_grown(f))
 		return held;
-	return between(beyond(path, f->full), counted, held);
+	return between(beyond(held, f->full), counted, held);
 }
 
-/* Where nothing waits. */
-static struct forecast at_rest(const struct path *path)
+struct forecast forecast_of(const struct path *path, int64_t now)
 {
 	double base = path_base_ms(path) / 1e3;
 	struct forecast f = {
@@ -91,13 +86,6 @@ static struct forecast at_rest(const struct path *path)
 	};
 
 	f.full = f.rate * base;
-	return f;
-}
-
-struct forecast forecast_of(const struct path *path, int64_t now)
-{
-	struct forecast f = at_rest(path);
-
 	f.behind = waiting(path, &f, now);
 	return f;
 }
@@ -168,9 +156,10 @@ double forecast_arrived(const struct forecast *f, double seconds)
 /* What was acknowledged has left, whatever the rate says. */
 void forecast_gives(struct path *path, size_t len, int64_t now)
 {
-	struct forecast f = at_rest(path);
-	double before = given(path, f.rate, f.full, now);
+	double rate = rate_of(path), held = (double)path_held(path);
+	double before = path->given_at ? given(path, rate, now) :
+		beyond(held, rate * path_base_ms(path) / 1e3);
 
-	path->given = least(before, (double)path_held(path)) + (double)len;
-	path->given_at = f.rate > 0 ? now : 0;
+	path->given = rate > 0 ? least(before, held) + (double)len : 0;
+	path->given_at = rate > 0 ? now : 0;
 }
