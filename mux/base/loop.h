@@ -23,6 +23,11 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_US INT64_C(1000)
 
+static inline int64_t ns_of_ms(double ms)
+{
+	return (int64_t)(ms * NS_PER_MS);
+}
+
 enum { LOOP_LATER_US = 100 };
 
 struct loop;

@@ -391,6 +391,10 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run,
 /* Is a copy to be sent? @paths: bits, over these alone; 0: over any. */
 bool tails_wait(struct session *s, uint8_t *paths);
 struct run *tails_copy(struct session *s);
+/* srtt + 4 rttvar, as tail.h takes it; 0: not known. */
+int64_t tails_patience(const struct pipe *p);
+/* Before that nothing of @p can be overdue. */
+int64_t tails_look_after(const struct pipe *p);
 
 /* reinjecting */
 void reinjecting_init(struct extended *x);

@@ -16,9 +16,6 @@
 #include "extended.h"
 #include "sent_run.h"
 
-/* Whoever answers is busy for so long now and then, however short the round trip. */
-#define PATIENCE_LEAST (10 * NS_PER_MS)
-
 /*
  * A pipe that is silent is asked so often whether it is so still. What arrives behind a gap shows TCP
  * the gap, which its timer alone would find much later; and where the receiver has more than the
@@ -32,18 +29,6 @@
 static enum reinject_mode mode_of(const struct session *s)
 {
 	return s->engine->settings->reinject;
-}
-
-static int64_t ns(double ms)
-{
-	return (int64_t)(ms * NS_PER_MS);
-}
-
-static int64_t patience(const struct pipe *p)
-{
-	int64_t known = ns(p->info.patience_ms);
-
-	return known && known < PATIENCE_LEAST ? PATIENCE_LEAST : known;
 }
 
 /* --- what --- */
@@ -74,8 +59,8 @@ static bool lives(const struct session *s, const struct path *path)
 	for (i = 0; i < path->npipes; i++) {
 		const struct pipe *p = path->pipes[i];
 
-		if (reinject_path_lives(p->looked_at - ns(p->info.unheard_ms),
-					ns(p->info.rtt_ms), now))
+		if (reinject_path_lives(p->looked_at - ns_of_ms(p->info.unheard_ms),
+					ns_of_ms(p->info.rtt_ms), now))
 			return true;
 	}
 	return false;
@@ -157,9 +142,9 @@ static struct reinject_head tell(const struct session *s, const struct pipe *p,
 			.in_flight = info->in_flight,
 			.astray = info->astray,
 			.segment = info->mss,
-			.heard_at = now - ns(info->unheard_ms),
-			.round_trip = ns(info->rtt_ms),
-			.patience = patience(p),
+			.heard_at = now - ns_of_ms(info->unheard_ms),
+			.round_trip = ns_of_ms(info->rtt_ms),
+			.patience = tails_patience(p),
 		},
 	};
 	if (met_silence(s, p, sent->sent_at))
@@ -256,8 +241,8 @@ static void doubt(struct extended *x, struct pipe *p, int64_t now)
 	leg->doubted_at = pipe_arrived(p);
 	if (head && head->sent_at > leg->silence.at)
 		leg->silence = (struct leg_silence){
-			.at = now, .round_trip = ns(p->info.rtt_ms),
-			.patience = patience(p), .until = p->tx_bytes,
+			.at = now, .round_trip = ns_of_ms(p->info.rtt_ms),
+			.patience = tails_patience(p), .until = p->tx_bytes,
 			.of_path = !lives(x->s, p->path),
 		};
 }
@@ -342,7 +327,7 @@ void reinjecting_written(struct session *s, const struct pipe *p)
 	if (mode_of(s) == REINJECT_OFF || s->paths.npipes < 2)
 		return;
 	if (mode_of(s) == REINJECT_TIMELY)
-		wait = tail_patience(ns(p->info.rtt_ms), patience(p));
+		wait = tails_look_after(p);
 	loop_timer_by(s->engine->loop, &s->ext->reinjects_timer,
 		      loop_now(s->engine->loop) + wait);
 }

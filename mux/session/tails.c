@@ -25,22 +25,16 @@
 /* From one sample of a pipe to the next: each has the kernel asked. */
 #define SAMPLES_APART (10 * NS_PER_MS)
 
-static int64_t ns(double ms)
+int64_t tails_patience(const struct pipe *p)
 {
-	return (int64_t)(ms * NS_PER_MS);
-}
-
-static int64_t patience(const struct pipe *p)
-{
-	int64_t known = ns(p->info.patience_ms);
+	int64_t known = ns_of_ms(p->info.patience_ms);
 
 	return known && known < PATIENCE_LEAST ? PATIENCE_LEAST : known;
 }
 
-/* Before that nothing of @p can be overdue. */
-static int64_t look_after(const struct pipe *p)
+int64_t tails_look_after(const struct pipe *p)
 {
-	return tail_patience(ns(p->info.rtt_ms), patience(p));
+	return tail_patience(ns_of_ms(p->info.rtt_ms), tails_patience(p));
 }
 
 /* The place in @p's stream behind which messages are neither acknowledged nor copied. */
@@ -73,9 +67,9 @@ static struct tail tail_of(const struct extended *x, const struct pipe *p,
 		.segment = info->mss,
 		.written_at = written_at(p, leg),
 		.left_at_once = leg->left_at_once,
-		.heard_at = now - ns(info->unheard_ms),
-		.round_trip = ns(info->rtt_ms),
-		.patience = patience(p),
+		.heard_at = now - ns_of_ms(info->unheard_ms),
+		.round_trip = ns_of_ms(info->rtt_ms),
+		.patience = tails_patience(p),
 		.prompt = promptness_is_known(&x->promptness),
 	};
 }
@@ -103,9 +97,9 @@ static void watch(struct session *s, struct pipe *p, size_t len, uint64_t end)
 		look_at_sample(s, p, now);
 	if (leg->sample.end)
 		leg->sample.followed = true;
-	else if (patience(p) && now - leg->sample.sent_at >= SAMPLES_APART &&
+	else if (tails_patience(p) && now - leg->sample.sent_at >= SAMPLES_APART &&
 		 tail_is_thin(pipe_outstanding(p) + len, p->info.mss))
-		sample_begin(&leg->sample, end, now, look_after(p),
+		sample_begin(&leg->sample, end, now, tails_look_after(p),
 			     p->info.retransmits);
 }
 
@@ -131,13 +125,13 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run,
 		return;
 	watch(s, p, run->len, end);
 	loop_timer_by(s->engine->loop, &x->tails_timer,
-		      leg->written_at + look_after(p));
+		      leg->written_at + tails_look_after(p));
 }
 
 /* Nothing of it is on its way now. */
 static int64_t again_at(const struct pipe *p, int64_t now)
 {
-	int64_t after = look_after(p);
+	int64_t after = tails_look_after(p);
 
 	return now + (after > AGAIN ? after : AGAIN);
 }
@@ -154,7 +148,7 @@ static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 	/* It waits for its socket, and goes without a word when that takes it. */
 	if (p->queue)
 		return again_at(p, now);
-	at = written_at(p, leg) + look_after(p);
+	at = written_at(p, leg) + tails_look_after(p);
 	if (at > now)
 		return at;
 	if (!duplicate_beyond(leg, done(p, leg)))
