@@ -2,8 +2,8 @@
 /*
  * The incidents of a process, most of them limits that were met: see base/incidents.h.
  */
-#ifndef TM3_REFUSAL_H
-#define TM3_REFUSAL_H
+#ifndef TM3_INCIDENT_H
+#define TM3_INCIDENT_H
 
 #include "../base/incidents.h"
 

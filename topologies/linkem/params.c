@@ -4,11 +4,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../mux/base/reject.h"
 #include "host.h"
 #include "json.h"
 #include "number.h"
@@ -366,17 +366,6 @@ bool params_has_radio(const struct params *p)
 	return p->radio.grants.every_ms > 0;
 }
 
-__attribute__((format(printf, 3, 4)))
-static int reject(char *why, size_t why_len, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return -EINVAL;
-}
-
 /* What a gate would let wait, in KB; @p has a radio. */
 static double gate_kb(const struct params *p)
 {
@@ -405,7 +394,7 @@ static int check_radio(const struct params *p, char *why, size_t why_len)
 	return 0;
 }
 
-int params_check(const struct params *p, char *why, size_t why_len)
+static int check(const struct params *p, char *why, size_t why_len)
 {
 	if (params_has_radio(p))
 		return check_radio(p, why, why_len);
@@ -416,6 +405,11 @@ int params_check(const struct params *p, char *why, size_t why_len)
 		return reject(why, why_len,
 			      "host: needs a radio, such as grants=5ms,delay=8ms");
 	return 0;
+}
+
+int params_check(const struct params *p, char *why, size_t why_len)
+{
+	return check(p, why, why_len) < 0 ? -EINVAL : 0;
 }
 
 /* --- telling --- */
