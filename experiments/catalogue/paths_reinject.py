@@ -3,6 +3,7 @@
 
 import random
 import time
+from functools import partial
 from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
@@ -71,43 +72,26 @@ def silent(mode: str, path: str) -> Params:
     return {**BASE, "loss": 0.0, "silent_ms": SILENT_MS, "silent_path": path, "reinject": mode}
 
 
+own_bound = partial(Claim, "paths-reinject", OWN)
+
+
 def over_silence(mode: str, path: str) -> tuple[Claim, Claim]:
     says = f"{TOLD[path]} silent for {SILENT_MS:g} ms"
+    of, off = silent(mode, path), silent("off", path)
+    again = f"{says}, what {mode} reinjects of the file"
     return (
-        Claim(
-            row="paths-reinject",
-            where=OWN,
-            says=f"{says}, {mode} instead of off",
-            of=silent(mode, path),
-            over=silent("off", path),
-            than=SOONER,
-        ),
-        Claim(
-            row="paths-reinject",
-            where=OWN,
-            says=f"{says}, what {mode} reinjects of the file",
-            of=silent(mode, path),
-            metric="reinjected_share",
-            than=MORE,
-        ),
+        own_bound(f"{says}, {mode} instead of off", of, off, than=SOONER),
+        own_bound(again, of, metric="reinjected_share", than=MORE),
     )
 
 
 def near_the_least(mode: str, path: str) -> Claim:
-    return Claim(
-        row="paths-reinject",
-        where=OWN,
-        says=f"{TOLD[path]} silent for {SILENT_MS:g} ms, {mode}: over the least possible",
-        of=silent(mode, path),
-        metric="over_least",
-        than=OVER_LEAST,
-    )
+    says = f"{TOLD[path]} silent for {SILENT_MS:g} ms, {mode}: over the least possible"
+    return own_bound(says, silent(mode, path), metric="over_least", than=OVER_LEAST)
 
 
 def nothing_without_loss(mode: str, condition: str) -> Claim:
-    return Claim(
-        row="paths-reinject",
-        where=OWN,
+    return own_bound(
         says=f"{condition}, no loss, {mode}: less than a byte of the file is reinjected",
         of=runs(mode, CONDITIONS[condition], 0.0),
         metric="reinjected_share",

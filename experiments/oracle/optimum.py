@@ -6,7 +6,7 @@ the paths carry is the object. Grown windows never hold a path back. Fresh ones 
 segments and double each round trip until they fill the path.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from experiments.oracle.path import FRESH_WINDOW, Path, check_size, nearest_first
 
@@ -90,11 +90,19 @@ def fresh_time(path: Path, size: float, window: float = FRESH_WINDOW) -> float:
 def fresh_completion(paths: Sequence[Path], size: float, window: float = FRESH_WINDOW) -> float:
     """The optimum when all windows are fresh: that of the best static split."""
     check_size(size)
-    ordered = nearest_first(paths)
-    low, high = 0.0, min(path.delay + fresh_time(path, size, window) for path in ordered)
+    high = min(path.delay + fresh_time(path, size, window) for path in paths)
+    return soonest(
+        lambda until: sum(fresh_sent(path, until - path.delay, window) for path in paths) >= size,
+        0.0,
+        high,
+    )
+
+
+def soonest(is_there: Callable[[float], bool], low: float, high: float) -> float:
+    """The first moment from `low` on at which it is there; at `high` it is."""
     for _ in range(200):
         middle = (low + high) / 2
-        if sum(fresh_sent(path, middle - path.delay, window) for path in ordered) >= size:
+        if is_there(middle):
             high = middle
         else:
             low = middle

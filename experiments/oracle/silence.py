@@ -8,7 +8,7 @@ is not acknowledged is sooner, whatever he sends again.
 
 from collections.abc import Sequence
 
-from experiments.oracle.optimum import fresh_completion, fresh_sent
+from experiments.oracle.optimum import fresh_completion, fresh_sent, soonest
 from experiments.oracle.path import FRESH_WINDOW, OracleError, Path, check_size
 
 
@@ -31,12 +31,9 @@ def fresh_completion_through(
             seconds = max(begins, seconds - lasts)
         return fresh_sent(path, seconds, window)
 
-    low = fresh_completion(paths, size, window)
-    high = low + lasts
-    for _ in range(60):
-        middle = (low + high) / 2
-        if sum(sent(path, middle - path.delay) for path in paths) >= size:
-            high = middle
-        else:
-            low = middle
-    return high
+    undisturbed = fresh_completion(paths, size, window)
+    return soonest(
+        lambda until: sum(sent(path, until - path.delay) for path in paths) >= size,
+        undisturbed,
+        undisturbed + lasts,
+    )
