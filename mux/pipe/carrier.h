@@ -26,8 +26,9 @@ struct carrier {
 	/* The allowance is another one: have the socket tell when it is open. */
 	void (*allow)(struct pipe *p);
 	/*
-	 * Returns 0, -EAGAIN with some of it sent, or what went wrong. What follows @run may be
-	 * written with it, where the carrier @gathers.
+	 * Returns 0, -EAGAIN with some of it sent, or what went wrong: of the end of a shortage
+	 * (sock_is_shortage()) nobody tells. What follows @run may be written with it, where the
+	 * carrier @gathers.
 	 */
 	int (*write)(struct pipe *p, struct run *run);
 	bool gathers;

@@ -75,27 +75,26 @@ void pipe_look(struct pipe *p, int64_t now)
 /* --- out --- */
 
 /*
- * Its socket would call itself writable as long as its buffer is: look again
- * when half of what it may have unsent can have left.
+ * Of a pipe that is wanted and does not tell: half of what it may have unsent can have left then.
+ * Of memory nobody knows when there is some.
  */
-static void look_again_in_time(struct pipe *p)
+static int64_t again_in(const struct pipe *p)
 {
 	double half = p->info.rate > 0 ?
 		(double)p->allowance / p->info.rate / 2 * NS_PER_SEC : AGAIN_MIN;
-	int64_t ns = half < AGAIN_MAX ? (int64_t)half : AGAIN_MAX;
 
-	if (!p->wanted || p->tells || p->queue)
-		loop_timer_stop(p->loop, &p->look_again);
-	else if (!p->look_again.slot)
-		loop_timer_in(p->loop, &p->look_again,
-			      ns > AGAIN_MIN ? ns : AGAIN_MIN);
+	if (p->is_short || half > AGAIN_MAX)
+		return AGAIN_MAX;
+	return half > AGAIN_MIN ? (int64_t)half : AGAIN_MIN;
 }
 
-static void look_again(struct timer *t)
+/* Its socket would call itself writable as long as its buffer is. */
+static void look_again_in_time(struct pipe *p)
 {
-	struct pipe *p = container_of(t, struct pipe, look_again);
-
-	p->ops->writable(p);
+	if (!p->is_short && (!p->wanted || p->tells || p->queue))
+		loop_timer_stop(p->loop, &p->look_again);
+	else if (!p->look_again.slot)
+		loop_timer_in(p->loop, &p->look_again, again_in(p));
 }
 
 /* As the loop does for what lies in the socket: says it as long as it is so. */
@@ -124,7 +123,7 @@ static void update_watch(struct pipe *p)
 	tell_unpolled(p);
 	if (!p->paused)
 		events |= EPOLLIN;
-	if ((p->wanted && p->tells) || p->queue)
+	if (!p->is_short && ((p->wanted && p->tells) || p->queue))
 		events |= EPOLLOUT;
 	loop_want(p->loop, &p->watch, events);
 	look_again_in_time(p);
@@ -211,6 +210,7 @@ static void flush_queue(struct pipe *p)
 		err = p->carrier->write(p, p->queue);
 		let_written_go(p);
 	}
+	p->is_short = sock_is_shortage(-err);
 	if (err)
 		tell_unpolled(p);
 }
@@ -411,19 +411,29 @@ static bool take_news(struct pipe *p)
 	return news;
 }
 
+/* What waits goes, as far as it does now, and then what is to follow. */
+static void go_on(struct pipe *p)
+{
+	flush_queue(p);
+	if (p->wanted)
+		p->ops->writable(p);
+	else
+		update_watch(p);
+}
+
+static void look_again(struct timer *t)
+{
+	go_on(container_of(t, struct pipe, look_again));
+}
+
 static void pipe_ready(struct watch *w, uint32_t events)
 {
 	struct pipe *p = container_of(w, struct pipe, watch);
 
 	if (events & EPOLLERR && take_news(p))
 		events &= ~(uint32_t)EPOLLERR;
-	if (events & EPOLLOUT) {
-		flush_queue(p);
-		if (p->wanted)
-			p->ops->writable(p);
-		else
-			update_watch(p);
-	}
+	if (events & EPOLLOUT)
+		go_on(p);
 	/* A batch may tell of what was paused meanwhile. */
 	if (p->watch.fd >= 0 &&
 	    (events & (EPOLLHUP | EPOLLERR) ||

@@ -148,7 +148,8 @@ struct pipe {
 	struct list gathering;	/* the session's, of those that have gathered something */
 	bool wanted;		/* tell when it may take something again */
 	bool tells;		/* the socket reports that unsent fell to the allowance */
-	struct timer look_again;	/* where it does not */
+	bool is_short;		/* there was no memory for what it was given last */
+	struct timer look_again;	/* where nobody tells */
 	struct acks acks;
 	bool asking;		/* the next run shall report its end */
 	bool asking_clear;	/* nothing is in front of it */

@@ -17,6 +17,8 @@ static struct bounded_send {
 	int fd;			/* the socket's; -1: none is looked at */
 	bool bounded;		/* it takes so many bytes more */
 	size_t takes;
+	int err;		/* why it takes no more than those; 0: it is full */
+	unsigned int refused;	/* calls in which it took none, */
 	unsigned int calls;	/* in which it took some, */
 	unsigned int more;	/* and of them, those that told of more */
 } bounded_send;
@@ -32,8 +34,9 @@ ssize_t send(int fd, const void *buf, size_t len, int flags)
 			b->takes -= len;
 		b->calls += len > 0;
 		b->more += len > 0 && flags & MSG_MORE;
+		b->refused += !len;
 		if (!len) {
-			errno = EAGAIN;
+			errno = b->err ? b->err : EAGAIN;
 			return -1;
 		}
 	}

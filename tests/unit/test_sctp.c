@@ -340,7 +340,7 @@ static void an_end_that_a_write_was_told_is_told(void **state)
 	(void)state;
 	kernel.room = 0;
 	kernel.send_err = ENOBUFS;
-	assert_int_equal(carrier_sctp.write(&p, run), -EAGAIN);
+	assert_int_equal(carrier_sctp.write(&p, run), -ENOBUFS);
 	reads(&p);
 	assert_false(seen.ended);
 	kernel.send_err = ECONNRESET;
