@@ -18,6 +18,9 @@ from experiments.oracle.path import FRESH_WINDOW, OracleError, Path, check_size,
 PACKET = 1460  # bytes
 MOST_PACKETS = 10**6  # more take minutes
 POLICIES = ("minrtt", "soonest", "rr", "ecf", "txdelay")
+# By path: when those nearer than it are through with all that is left, if they have to send it
+# alone. It is so until one that is not nearer takes a packet, for they do as was foreseen.
+Alone = dict[int, float]
 
 
 @dataclass
@@ -62,13 +65,16 @@ def _play(
 ) -> float:
     """Hands over what is left, and tells when the last byte of all arrives."""
     turn = 0
+    alone: Alone = {}
     while left > 0:
-        chosen = _choose(lanes, acknowledged, left, now, policy, turn)
+        chosen = _choose(lanes, acknowledged, left, now, policy, turn, alone)
         if chosen is None:
             now, back = heapq.heappop(acknowledged)
             lanes[back].flying -= 1
             lanes[back].window = min(lanes[back].grown, lanes[back].window + 1)
             continue
+        for i in [it for it in alone if lanes[it].path.delay <= lanes[chosen].path.delay]:
+            del alone[i]
         bytes_ = min(PACKET, left)
         heapq.heappush(acknowledged, (lanes[chosen].send(now, bytes_), chosen))
         left -= bytes_
@@ -88,11 +94,12 @@ def _choose(
     now: float,
     policy: str,
     turn: int,
+    alone: Alone,
 ) -> int | None:
     able = [i for i, lane in enumerate(lanes) if lane.flying < lane.window]
     if policy in ("ecf", "txdelay"):
         judged = lanes if policy == "ecf" else [_by_round_trip(it) for it in lanes]
-        able = [i for i in able if _takes(judged, acknowledged, i, left, now)]
+        able = [i for i in able if _takes(judged, acknowledged, i, left, now, alone)]
     if not able:
         return None
     if policy == "rr":
@@ -113,6 +120,7 @@ def _takes(
     i: int,
     left: float,
     now: float,
+    alone: Alone,
 ) -> bool:
     """The rule for a packet. The nearer paths have to send what they hold besides."""
     lane = lanes[i]
@@ -123,7 +131,8 @@ def _takes(
         return True  # also if their windows were grown
     if all(it.window == it.grown for it in nearer):
         return False
-    theirs = [it for it in acknowledged if it[1] < len(nearer)]
-    heapq.heapify(theirs)
-    alone = _play([replace(it) for it in nearer], theirs, left, now, "ecf")
-    return lane.arrival(now) + min(PACKET, left) / lane.path.rate <= alone
+    if i not in alone:
+        theirs = [it for it in acknowledged if it[1] < len(nearer)]
+        heapq.heapify(theirs)
+        alone[i] = _play([replace(it) for it in nearer], theirs, left, now, "ecf")
+    return lane.arrival(now) + min(PACKET, left) / lane.path.rate <= alone[i]
