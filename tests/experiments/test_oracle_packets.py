@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The oracle's packet model beside a table that another such model gave, and beside the fluid."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,6 +105,23 @@ def test_packets_are_never_faster_than_the_fluid(
     took, ends = packets.completion(paths, size, policy, fresh)
     assert took == max(ends.values())
     assert took >= optimum.completion(paths, size) * (1 - 1e-9)
+
+
+def test_what_nearer_paths_do_alone_is_foreseen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until one that is not nearer takes a packet: not at each that it could take."""
+    played = 0
+    play = packets._play
+
+    def counted(*words: Any) -> float:
+        nonlocal played
+        played += 1
+        return play(*words)
+
+    monkeypatch.setattr(packets, "_play", counted)
+    paths = [*wifi_lte(270), Path("farther", 1148e3, 0.235)]
+    _, ends = packets.completion(paths, 64 * KIB, "ecf", fresh=True)
+    assert ends["lte"] > 0
+    assert 1 < played < 64 * KIB / packets.PACKET / 2
 
 
 def test_soonest_goes_where_a_packet_arrives_first() -> None:
