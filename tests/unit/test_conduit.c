@@ -24,9 +24,8 @@
 #include "toy_layer.h"
 
 #define PATIENCE (2 * NS_PER_SEC)
-#define MEMORY_AGAIN (10 * NS_PER_MS)	/* how soon a pipe asks for it again */
 
-enum { ROUNDS = 20, RUNS = 64, MESSAGES = RUN_SIZE / WIRE_MESSAGE_MAX, SCRATCH = 1 << 18 };
+enum { RUNS = 64, MESSAGES = RUN_SIZE / WIRE_MESSAGE_MAX, SCRATCH = 1 << 18 };
 
 static struct {
 	struct settings settings;
@@ -301,27 +300,6 @@ static void a_long_run_is_sealed_portion_by_portion(void **state)
 	assert_in_range(bounded_send.more, PORTIONS - 1, bounded_send.calls - 1);
 	assert_int_equal(here.writer->tx_bytes, layer_len(l, LONG_LEN));
 	assert_int_equal(here.writer->queued, 0);
-}
-
-/* Its socket calls itself writable all the time, so whoever waits for that runs in circles. */
-static void memory_that_is_short_is_asked_for_in_time(void **state)
-{
-	int64_t begun = loop_clock();
-	unsigned int one = 1, round;
-	uint32_t number = 0;
-
-	(void)state;
-	make_pipes();
-	bounded_send.bounded = true;
-	bounded_send.err = ENOBUFS;
-	pipe_send(here.writer, a_run(1, &number));
-	assert_int_equal(bounded_send.refused, 1);
-	for (round = 0; round < ROUNDS; round++)
-		run_round(here.shared.loop);
-	assert_in_range(bounded_send.refused, 1,
-			1 + (loop_clock() - begun) / MEMORY_AGAIN);
-	bounded_send.bounded = false;
-	assert_true(run_until(here.shared.loop, "the message", all_came, &one));
 }
 
 static void the_end_of_a_long_run_is_what_is_acknowledged(void **state)
@@ -602,7 +580,6 @@ int main(void)
 		T(runs_that_wait_are_not_made_into_records),
 		T(records_of_the_layer_itself_are_no_run),
 		T(a_long_run_is_sealed_portion_by_portion),
-		T(memory_that_is_short_is_asked_for_in_time),
 		T(the_end_of_a_long_run_is_what_is_acknowledged),
 		T(small_ones_of_a_batch_are_one_record),
 		T(a_segment_of_records_does_not_wait),
