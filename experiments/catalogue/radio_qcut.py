@@ -4,7 +4,6 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.radio_delay import FIRMWARE_KB, METRICS, PARAMETERS, case
-from experiments.causes.otherwise import Nearer
 from experiments.model import OWN, Claim, Experiment, Figure, Grid, as_grid
 from experiments.workloads import radio
 from topologies.parameter import Params
@@ -28,7 +27,12 @@ OTHERS: tuple[Params, ...] = (
     {"way": "pipes", "pipes": 8},
 )
 KEEPS = 0.95  # of the throughput without a gate
-ANOTHER_MBPS = 12.0  # at which CoDel is tried, too
+TWO_LEVELS = (
+    "what CoDel leaves is one of two levels, by chance, and what was published is near the upper "
+    "one: at 4, 8 and 12 Mbit/s 0.88 to 0.91 in 18 runs, in which the longest wait for the host "
+    "was 10 to 29 ms, and 0.66 to 0.70 in 34 runs, in which it was 18 to 79 (2026-12-01, with runs "
+    "in which a link was late)"
+)
 
 
 def gated(mbps: float, gate: str = "none", **more: Any) -> Params:
@@ -39,7 +43,6 @@ def grids_of(rates: tuple[float, ...]) -> tuple[Grid, ...]:
     gates = ("none", *(f"bytes:{it}" for it in THRESHOLDS.values()), QCUT_D)
     params = [gated(mbps, gate) for mbps in rates for gate in gates]
     params += [gated(mbps, **other) for mbps in rates for other in OTHERS]
-    params += [gated(ANOTHER_MBPS), gated(ANOTHER_MBPS, host="codel")]
     return tuple(map(as_grid, params))
 
 
@@ -110,13 +113,7 @@ def claims_of_delay(mbps: float) -> tuple[Claim, ...]:
             paper=0.85,
             expect="more",
             than=0.8,
-            causes=(
-                Nearer(
-                    f"It was published without its rate: at {ANOTHER_MBPS:g} Mbit/s",
-                    gated(ANOTHER_MBPS, host="codel"),
-                    gated(ANOTHER_MBPS),
-                ),
-            ),
+            note=TWO_LEVELS,
         ),
     )
 

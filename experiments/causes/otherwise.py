@@ -31,15 +31,14 @@ class Otherwise(Cause):
 
 @dataclass(frozen=True)
 class Nearer(Cause):
-    """The same in runs of ours with `params` on the first side and `over` on the second, which
-    `says` tells: is it what was published, or nearer to it than ours?"""
+    """The same in runs of ours with `params` on the first side, which `says` tells: is it what was
+    published, or nearer to it than ours?"""
 
     says: str
     params: Params
-    over: Params | None = None  # the second side as it is
 
     def tell(self, seen: Seen) -> str:
-        value = _answer(seen, self.params, self.over)
+        value = _answer(seen, self.params)
         if value is None or not seen.paper:
             return ""
         if near(seen.paper, value):
@@ -51,12 +50,12 @@ class Nearer(Cause):
         return f"{self.says} it is {three(value)} instead of {three(seen.ours)}, {verdict}"
 
 
-def _answer(seen: Seen, params: Params, over: Params | None = None) -> float | None:
-    """Of these runs in place of the first side's, and of the second; None where there are none."""
+def _answer(seen: Seen, params: Params) -> float | None:
+    """Of these runs in place of the first side's; None where there are none."""
     value = seen.select(params).median(seen.metric)
     if value is None or seen.over is None:
         return value
-    beside = (seen.select(over) if over else seen.over).median(seen.metric)
+    beside = seen.over.median(seen.metric)
     return value / beside if beside else None
 
 

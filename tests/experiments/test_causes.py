@@ -353,10 +353,6 @@ def test_what_is_nearer_without_a_circumstance(without: float, says: str) -> Non
     two = Side([Setting({}, {"completion_s": 2.0})])
     ratio = seen(NOTHING, two, ours=273.0, paper=109.0, select=lambda _: half)
     assert Nearer("With TCP_NODELAY", {"nagle": False}).tell(ratio) == begins + says
-    sides = {1.0: half, 2.0: Side([Setting({}, {"completion_s": 4.0})])}
-    both = seen(NOTHING, two, ours=273.0, paper=109.0, select=lambda it: sides[it["mbps"]])
-    elsewhere = Nearer("At another rate", {"mbps": 1.0}, {"mbps": 2.0}).tell(both)
-    assert elsewhere.startswith(f"At another rate it is {three(without / 2)} instead")
 
 
 def test_chunks_stand_still_for_longer_than_there_is_no_network() -> None:
