@@ -73,10 +73,12 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
         sheet.title(axes, panel.label, panel.along)
     metric = results.metric(scene.figure.x) if on_axis(results, scene.figure) else None
     where = sheet.x_axis(axes, scene.figure.x, xs, metric)
-    for x, level in panel.floor:
-        if x is None:  # of lines across
-            axes.axhline(level, color=MUTED, linewidth=1.1, zorder=1)
     along = [(where[x], level) for x, level in panel.floor if x in where]
+    across = [level for x, level in panel.floor if x is None]  # of lines across
+    if len(along) == 1:  # of one place there is no line
+        across.append(along.pop()[1])
+    for level in across:
+        axes.axhline(level, color=MUTED, linewidth=1.1, zorder=1)
     if along:
         axes.plot(*zip(*along, strict=True), color=MUTED, linewidth=1.1, zorder=1)
     if scene.figure.over:
@@ -86,8 +88,8 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
     for line in panel.lines:
         if not line.baseline:
             _line(axes, line, where, asides[line.label], scene.figure.joined)
-    across = [line for line in panel.lines if line.baseline]
-    for k, line in enumerate(across):
+    levels = [line for line in panel.lines if line.baseline]
+    for k, line in enumerate(levels):
         _level(axes, line, 1.02 + 0.035 * k)
 
 

@@ -3,6 +3,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure as MatplotlibFigure
 from experiments.model import Figure, Grid
 from experiments.plots import drawing, sheet
 from experiments.plots.cells import in_order
+from experiments.plots.looks import MUTED
 from tests.experiments import synthetic
 from topologies.parameter import Parameter, Value
 
@@ -24,13 +26,12 @@ ALONG: dict[str, tuple[Value, ...]] = {
 }
 
 
-def marks(path: Path, x: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Axes, list[list[float]]]:
-    """The axes of a figure of lines for SIZES, and where their marks are."""
-    grid: Grid = {"size": SIZES, x: ALONG[x]}
+def axes_of(path: Path, x: str, grid: Grid, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Axes:
+    """Of a figure of lines along x, one for each size."""
 
     class Some(synthetic.Download):
         grids = (grid,)
-        figures = (Figure("f", "Some", "against", x=x, hue="size"),)
+        figures = (Figure("f", "Some", "against", x=x, hue="size", **more),)
 
     seen: list[Axes] = []
 
@@ -43,8 +44,23 @@ def marks(path: Path, x: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Axes, li
     results = synthetic.loaded(synthetic.make(path / "A", Some(), 3), Some())
     assert drawing.draw_one(results, results.figures()[0], path)
     (axes,) = seen
+    return axes
+
+
+def marks(path: Path, x: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Axes, list[list[float]]]:
+    """The axes of a figure of lines for SIZES, and where their marks are."""
+    axes = axes_of(path, x, {"size": SIZES, x: ALONG[x]}, monkeypatch)
     lines = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == len(ALONG[x])]
     return axes, [sorted(float(at) for at in line) for line in lines]
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_a_floor_is_a_line(places: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one place, too."""
+    grid: Grid = {"size": SIZES[:1], "rtt_ms": ALONG["rtt_ms"][:places]}
+    axes = axes_of(tmp_path, "rtt_ms", grid, monkeypatch, floor="floor_s")
+    (line,) = [line for line in axes.lines if line.get_color() == MUTED]
+    assert min(line.get_xdata()) < max(line.get_xdata())
 
 
 @pytest.mark.parametrize("x", ALONG)
