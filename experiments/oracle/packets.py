@@ -18,8 +18,8 @@ from experiments.oracle.path import FRESH_WINDOW, OracleError, Path, check_size,
 PACKET = 1460  # bytes
 MOST_PACKETS = 10**6  # more take minutes
 POLICIES = ("minrtt", "soonest", "rr", "ecf", "txdelay")
-# By path: when those nearer than it are through with all that is left, if they have to send it
-# alone. It is so until one that is not nearer takes a packet, for they do as was foreseen.
+# By how many: when so many of the nearest paths are through with all that is left, if they have to
+# send it alone. It is so until another one takes a packet, for they do as was foreseen.
 Alone = dict[int, float]
 
 
@@ -73,8 +73,7 @@ def _play(
             lanes[back].flying -= 1
             lanes[back].window = min(lanes[back].grown, lanes[back].window + 1)
             continue
-        for i in [it for it in alone if lanes[it].path.delay <= lanes[chosen].path.delay]:
-            del alone[i]
+        alone = {n: through for n, through in alone.items() if chosen < n}
         bytes_ = min(PACKET, left)
         heapq.heappush(acknowledged, (lanes[chosen].send(now, bytes_), chosen))
         left -= bytes_
@@ -131,8 +130,9 @@ def _takes(
         return True  # also if their windows were grown
     if all(it.window == it.grown for it in nearer):
         return False
-    if i not in alone:
-        theirs = [it for it in acknowledged if it[1] < len(nearer)]
+    n = len(nearer)
+    if n not in alone:
+        theirs = [it for it in acknowledged if it[1] < n]
         heapq.heapify(theirs)
-        alone[i] = _play([replace(it) for it in nearer], theirs, left, now, "ecf")
-    return lane.arrival(now) + min(PACKET, left) / lane.path.rate <= alone[i]
+        alone[n] = _play([replace(it) for it in nearer], theirs, left, now, "ecf")
+    return lane.arrival(now) + min(PACKET, left) / lane.path.rate <= alone[n]
