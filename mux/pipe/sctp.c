@@ -306,18 +306,21 @@ static int write_messages(struct pipe *p, struct run *run)
 	return done < 0 ? -errno : 0;
 }
 
+/* It goes on later. */
+static bool passes(int err)
+{
+	return err == -EAGAIN || err == -EINTR || sock_is_shortage(-err);
+}
+
 static int write_sctp(struct pipe *p, struct run *run)
 {
 	while (run->sent < run->len) {
 		int err = write_messages(p, run);
 
-		if (err == -EINTR)
-			return -EAGAIN;
-		if (err && err != -EAGAIN && !sock_is_shortage(-err) &&
-		    !p->end_error)
+		if (err && !passes(err) && !p->end_error)
 			p->end_error = err;
 		if (err)
-			return err;
+			return err == -EINTR ? -EAGAIN : err;
 	}
 	return 0;
 }
