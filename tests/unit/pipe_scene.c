@@ -28,3 +28,15 @@ void pipe_scene_end(struct pipe_scene *s)
 	close(s->peer);
 	loop_free(s->shared.loop);
 }
+
+void pipe_scene_send(struct pipe_scene *s)
+{
+	struct run *run = run_get(&s->shared.pool);
+
+	wire_put_data(run->buf, 1, 0, 1);
+	run->buf[WIRE_HEADER] = 'x';
+	run->id = 1;
+	run->messages = 1;
+	run->len = WIRE_HEADER + 1;
+	pipe_send(s->pipe, run);
+}

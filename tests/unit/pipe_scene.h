@@ -17,4 +17,7 @@ struct pipe_scene {
 int pipe_scene_begin(struct pipe_scene *s, const struct pipe_ops *ops);
 void pipe_scene_end(struct pipe_scene *s);
 
+/* Sends a message of one byte. */
+void pipe_scene_send(struct pipe_scene *s);
+
 #endif

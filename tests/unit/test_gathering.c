@@ -48,19 +48,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A message of one byte. */
-static void send_one(void)
-{
-	struct run *run = run_get(&here.scene.shared.pool);
-
-	wire_put_data(run->buf, 1, 0, 1);
-	run->buf[WIRE_HEADER] = 'x';
-	run->id = 1;
-	run->messages = 1;
-	run->len = WIRE_HEADER + 1;
-	pipe_send(here.scene.pipe, run);
-}
-
 static bool one_was_told(void *arg)
 {
 	(void)arg;
@@ -105,7 +92,7 @@ static void small_ones_wait_for_each_other(void **state)
 	(void)state;
 	gathering_begin(&here.scene.shared.gathering);
 	for (int i = 0; i < 3; i++) {
-		send_one();
+		pipe_scene_send(&here.scene);
 		assert_int_equal(pipe_held(here.scene.pipe), (i + 1) * LEN);
 		assert_false(pipe_is_blocked(here.scene.pipe));
 	}
@@ -118,7 +105,7 @@ static void small_ones_wait_for_each_other(void **state)
 	assert_int_equal(pipe_held(here.scene.pipe), 3 * LEN);
 	assert_null(here.scene.pipe->queue);
 	gathering_end(&here.scene.shared.gathering);
-	send_one();
+	pipe_scene_send(&here.scene);
 	assert_sent(2, LEN);
 	assert_int_equal(here.scene.pipe->tx_joined, 2);
 }
@@ -130,14 +117,14 @@ static void who_holds_nothing_back_is_not_flushed(void **state)
 	(void)state;
 	gathering_begin(g);
 	assert_true(list_empty(&g->pipes));
-	send_one();
-	send_one();
+	pipe_scene_send(&here.scene);
+	pipe_scene_send(&here.scene);
 	assert_ptr_equal(list_first(&g->pipes, struct pipe, gathering), here.scene.pipe);
 	assert_ptr_equal(g->pipes.next, g->pipes.prev);
 	gathering_flush(g);
 	assert_true(list_empty(&g->pipes));
 	assert_sent(1, 2 * (WIRE_HEADER + 1));
-	send_one();
+	pipe_scene_send(&here.scene);
 	pipe_drop_queue(here.scene.pipe);
 	assert_true(list_empty(&g->pipes));
 	gathering_end(g);
@@ -150,10 +137,10 @@ static void one_that_asks_for_its_acknowledgement_does_not_wait(void **state)
 
 	(void)state;
 	gathering_begin(&here.scene.shared.gathering);
-	send_one();
+	pipe_scene_send(&here.scene);
 	pipe_ask(here.scene.pipe, LEN, LEN);
 	assert_sent(1, LEN);
-	send_one();
+	pipe_scene_send(&here.scene);
 	assert_sent(2, LEN);
 	assert_true(run_until(here.scene.shared.loop, "its acknowledgement",
 			      one_was_told, NULL));
@@ -168,7 +155,7 @@ static void a_segment_of_them_does_not_wait(void **state)
 	gathering_begin(&here.scene.shared.gathering);
 	here.scene.pipe->info.mss = 10 * LEN;
 	while (sent == 0 || here.scene.pipe->gathered) {
-		send_one();
+		pipe_scene_send(&here.scene);
 		sent++;
 	}
 	assert_int_equal(sent, 10);
@@ -183,13 +170,13 @@ static void what_the_socket_does_not_take_waits(void **state)
 	small_buffers(here.scene.peer, here.scene.pipe->fd);
 	fill_socket(here.scene.pipe->fd);
 	gathering_begin(&here.scene.shared.gathering);
-	send_one();
-	send_one();
+	pipe_scene_send(&here.scene);
+	pipe_scene_send(&here.scene);
 	assert_false(pipe_is_blocked(here.scene.pipe));
 	pipe_flush(here.scene.pipe);
 	assert_true(pipe_is_blocked(here.scene.pipe));
 	assert_int_equal(here.scene.pipe->queued, 2 * LEN);
-	send_one();
+	pipe_scene_send(&here.scene);
 	assert_int_equal(here.scene.pipe->queued, 3 * LEN);
 	assert_true(run_until(here.scene.shared.loop, "the socket", drained, NULL));
 	assert_int_equal(here.scene.pipe->queued, 0);

@@ -154,19 +154,6 @@ static void look_for_a_while(int64_t from)
 		pipe_look(here.scene.pipe, now);
 }
 
-/* A message of one byte. */
-static void send_one(void)
-{
-	struct run *run = run_get(&here.scene.shared.pool);
-
-	wire_put_data(run->buf, 1, 0, 1);
-	run->buf[WIRE_HEADER] = 'x';
-	run->id = 1;
-	run->messages = 1;
-	run->len = WIRE_HEADER + 1;
-	pipe_send(here.scene.pipe, run);
-}
-
 static bool all_is_acknowledged(void *arg)
 {
 	(void)arg;
@@ -181,7 +168,7 @@ static void one_at_rest_is_not_looked_at(void **state)
 	count_looks();
 	look_for_a_while(now);
 	assert_looks(0, 0);
-	send_one();
+	pipe_scene_send(&here.scene);
 	pipe_look(here.scene.pipe, here.scene.pipe->looked_at);
 	assert_looks(0, 1);
 }
@@ -193,7 +180,7 @@ static void one_that_came_to_rest_is_asked_once_more(void **state)
 
 	(void)state;
 	count_looks();
-	send_one();
+	pipe_scene_send(&here.scene);
 	assert_true(pipe_outstanding(here.scene.pipe) > 0);
 	assert_true(run_until(here.scene.shared.loop, "an acknowledgement",
 			      all_is_acknowledged, NULL));
@@ -205,7 +192,7 @@ static void one_that_came_to_rest_is_asked_once_more(void **state)
 	assert_looks(0, 0);
 	look_for_a_while(asked_at);
 	assert_looks(1, 0);
-	send_one();
+	pipe_scene_send(&here.scene);
 	look_for_a_while(asked_at + NS_PER_SEC);
 	assert_true(looks.closely > 0);
 }
@@ -226,11 +213,11 @@ static void whose_end_a_write_was_told_is_read(void **state)
 	count_looks();
 	looks.carrier.write = is_told;
 	here.enough = 3;
-	send_one();
+	pipe_scene_send(&here.scene);
 	assert_int_equal(here.readable, 0);
 	run_round(here.scene.shared.loop);
 	assert_int_equal(here.readable, 3);
-	send_one();
+	pipe_scene_send(&here.scene);
 	run_round(here.scene.shared.loop);
 	assert_int_equal(here.readable, 3);
 }
@@ -367,9 +354,9 @@ static void what_leaves_at_once_is_known(void **state)
 
 	(void)state;
 	pipe_ask(here.scene.pipe, 0, WIRE_HEADER + 1);
-	send_one();
+	pipe_scene_send(&here.scene);
 	pipe_ask(here.scene.pipe, 0, WIRE_HEADER + 1);
-	send_one();
+	pipe_scene_send(&here.scene);
 	assert_int_equal(acks->count, 2);
 	assert_true(acks->asked[acks->first].clean);
 	assert_false(acks->asked[acks->first].schedule);
@@ -447,7 +434,7 @@ static void early_runs_fit_into_the_socket(void **state)
 	assert_room(RUN_LARGE);
 	be_early(true, 100000, 0);
 	assert_room(100000);
-	send_one();
+	pipe_scene_send(&here.scene);
 	assert_room(100000 - WIRE_HEADER - 1);
 	/* A full socket tells by itself. */
 	be_early(true, 0, 0);
