@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.processes import renice
 from base.scope import Scope
 from base.shell import until
 from base.sources import ROOT
@@ -162,17 +163,11 @@ class Machine(Scope):
                     pass_fds=(theirs.fileno(),),
                     start_new_session=True,
                 )
-        self._hasten()
+        if self.nice:
+            renice(self.pid, self.nice)
         self._qemu_log = scratch / "qemu.log"
         self._channel = Channel(ours)
         stack.callback(self._stop)
-
-    def _hasten(self) -> None:
-        """Where sessions share the cores, a nice value counts only among those of one session."""
-        if self.nice:
-            os.setpriority(os.PRIO_PROCESS, self.pid, self.nice)
-            with contextlib.suppress(OSError):
-                Path(f"/proc/{self.pid}/autogroup").write_text(str(self.nice))
 
     def run_promptly(self) -> None:
         """From now on it runs when it wants to, whatever else runs here; where that is allowed."""

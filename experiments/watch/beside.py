@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from base.processes import end_with_parent
+from base.processes import end_with_parent, renice
 from experiments.watch.server import Server
 
 END_S = 5.0
+LAST = 19  # of all nice values
 
 
 def found(place: tuple[str, int]) -> tuple[str, int]:
@@ -23,17 +24,18 @@ def found(place: tuple[str, int]) -> tuple[str, int]:
 
 
 @contextmanager
-def beside(folder: Path, place: tuple[str, int]) -> Iterator[None]:
-    """`tm3lab watch FOLDER` while the block runs. It has no part in what a terminal's keys end."""
+def beside(folder: Path, place: tuple[str, int]) -> Iterator[int]:
+    """`tm3lab watch FOLDER` while the block runs; yields its process. That is a session of its own:
+    it has no part in what a terminal's keys end."""
     port = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
-    program = (sys.executable, "-P", "-m", "experiments")
     process = subprocess.Popen(
-        ["nice", "-n", "19", *program, "watch", str(folder), "--port", port],
+        [sys.executable, "-P", "-m", "experiments", "watch", str(folder), "--port", port],
         start_new_session=True,
         preexec_fn=lambda: end_with_parent(signal.SIGTERM),
     )
+    renice(process.pid, LAST)
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         try:

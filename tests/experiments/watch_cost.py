@@ -5,7 +5,7 @@
 
 Bytes from one program to another over rp, lp and 8 pipes, as fast as they go, in a namespace of
 its own (root): by turns with and without a reader of what `tm3lab watch` sends to a page, which is
-served as `run --watch` serves it (nice 19), of statistics that are written every 0.1 s in either
+served as `run --watch` serves it, of statistics that are written every 0.1 s in either
 case. `--pairs N` (15) of `--seconds S` (3) each, whose order is drawn.
 """
 
@@ -13,7 +13,6 @@ import argparse
 import random
 import socket
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,11 +23,11 @@ from urllib.request import urlopen
 
 from base.shell import until
 from bench.stats import Spread
+from experiments.watch import beside
 from experiments.workloads.siege import cpu_s
-from tests.experiments.test_watch_lab import URL
+from tests.experiments.watch_server import ANY
 from tests.relay.netns import Namespace, namespace
 from tests.relay.proxies import local_proxy, remote_proxy
-from topologies.programs import built
 
 PORT, FORWARDED = 7000, 7100
 CHUNK = 1 << 20
@@ -80,15 +79,15 @@ def reader(url: str) -> Iterator[list[int]]:
 @contextmanager
 def page(folder: Path) -> Iterator[tuple[str, int]]:
     """The address, and who serves it."""
-    log = folder / "watch.log"
-    words = ["nice", "-n", "19", built("tm3lab"), "watch", folder, "--port", "0"]
-    with log.open("w") as said:
-        server = subprocess.Popen(list(map(str, words)), stdout=said, stderr=said)
-    try:
-        yield until("the page's address", lambda: URL.search(log.read_text()))[0], server.pid
-    finally:
-        server.terminate()
-        server.wait()
+    place = beside.found(ANY)
+    with beside.beside(folder, place) as pid:
+        until("the page", lambda: answers(place))
+        yield f"http://{place[0]}:{place[1]}/", pid
+
+
+def answers(place: tuple[str, int]) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(place) == 0
 
 
 def pairs(count: int, seconds: float) -> tuple[list[float], list[float], list[float]]:
