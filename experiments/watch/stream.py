@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What one who looks is told, as server-sent events: the statistics' own lines, none left out.
+"""What one who looks is told, as server-sent events: the statistics' own lines, none left out, and
+none read here: who looks late is told a long past, beside proxies that have every core busy.
 
     folder    what is watched; once
     sweep     of a folder of results: its plan; once
     ended     runs that ended since, how many are left and for how long
     plots     the names of all that were drawn, and those that are new or were drawn anew
     run       what follows is of this run: all before it is of another one
-    rp, lp    records of --stats, as they were written
+    rp, lp    lines of --stats, as they were written; of all others the data is JSON
     said      lines of the proxies' logs
     link      of a lab with a prompt: the last mile's parameters, and what linkem counted
     trouble   why something is not shown, in one line
@@ -21,7 +22,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from experiments.folder import FolderError
 from experiments.watch.link import Links
@@ -36,8 +36,10 @@ _OFFSET = re.compile(r"[0-9]{1,15}")  # int() and isdigit() know others, and not
 
 
 def event(name: str, data: str, ident: str | None = None) -> bytes:
+    """Of one line or several. A carriage return would end one as well, and JSON needs none."""
     head = f"id: {ident}\n" if ident is not None else ""
-    return f"{head}event: {name}\ndata: {data}\n\n".encode()
+    lines = data.replace("\r", " ").replace("\n", "\ndata: ")
+    return f"{head}event: {name}\ndata: {lines}\n\n".encode()
 
 
 class Stream:
@@ -197,10 +199,7 @@ class Stream:
         if not lines:
             return
         if who in LOGS:
-            records = [line for line in lines if _is_record(line)]
-            if len(records) < len(lines):
-                yield from self._trouble(f"{tail.path}: lines that are no records are left out")
-            yield event(who, f"[{','.join(records)}]", self._name())
+            yield event(who, "\n".join(lines), self._name())
         else:
             told = {"who": who.split()[0], "at": time.time(), "lines": lines}
             yield event("said", json.dumps(told), self._name())
@@ -220,11 +219,3 @@ class Stream:
     def _close(self) -> None:
         for tail in self._tails.values():
             tail.close()
-
-
-def _is_record(line: str) -> bool:
-    try:
-        found: Any = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(found, dict) and isinstance(found.get("type"), str)

@@ -28,6 +28,8 @@ LANES = """[...document.querySelectorAll("#lanes .lane")].map((it) =>
     [it.dataset.pipe, ...[...it.children].map((cell) => cell.textContent)])"""
 WAITS = """Object.fromEntries([...document.querySelectorAll("#waits tbody tr")].map((it) =>
     [it.children[1].dataset.field, [it.children[1].textContent, it.children[2].textContent]]))"""
+TROUBLE = """(() => { const it = document.getElementById("trouble");
+    return it.hidden ? "" : it.textContent; })()"""
 # A record plays when it is opened: what is drawn may be of the wanted sample, but a little later.
 GO = """(() => { const it = document.getElementById("cursor");
     document.documentElement.dataset.time = "";
@@ -264,6 +266,21 @@ def test_pipes_that_go_and_come_are_told(tmp_path: Path) -> None:
             await made.value(f"{moment}.click()")
             await made.until("one pipe", f"{LANES}.length === 1")
             assert abs(float(await made.value(f"{moment}.dataset.time")) - begun - 1.1) < 0.01
+
+    page(does)
+
+
+def test_a_broken_line_is_told_of_and_left_out(tmp_path: Path) -> None:
+    at = watch_told.record(tmp_path, ticks=2)
+
+    async def does() -> None:
+        async with looking(tmp_path) as made:
+            assert not await made.value(TROUBLE)
+            with (tmp_path / "rp.stats.jsonl").open("a") as file:
+                file.write('{"type": broken\n[1]\nnull\n')
+            watch_told.write(tmp_path, "rp", watch_told.sample(at + 10, 10))
+            await made.until("the sample after them", f"{CURSOR}.max > 9")
+            assert "lines that are no records" in await made.value(TROUBLE)
 
     page(does)
 

@@ -16,9 +16,8 @@ from typing import Any, cast
 import pytest
 
 from experiments.folder import FolderError
-from experiments.watch import door
+from experiments.watch import beside, door, stream
 from experiments.watch.server import LOOKING_MAX, Server
-from experiments.watch.stream import SEARCH_EVERY_S
 from experiments.watch.watched import Watched
 from tests.experiments import watch_told
 from tests.experiments.synthetic import planned
@@ -90,7 +89,7 @@ def test_files_that_are_made_anew_are_another_recording(tmp_path: Path) -> None:
         assert events.until("rp") == [watch_told.start("rp", 5.0)]
 
 
-def test_half_a_line_is_waited_for_and_a_broken_one_told_of(tmp_path: Path) -> None:
+def test_half_a_line_is_waited_for(tmp_path: Path) -> None:
     watch_told.record(tmp_path, ticks=1)
     path = tmp_path / "rp.stats.jsonl"
     with serving(tmp_path) as server:
@@ -101,9 +100,28 @@ def test_half_a_line_is_waited_for_and_a_broken_one_told_of(tmp_path: Path) -> N
             file.write(line[:40])
             file.flush()
             time.sleep(0.3)
-            file.write(f'{line[40:]}\n{{"type": broken\n[1]\n{line}\n')
-        assert "no records" in events.until("trouble")
+            file.write(f"{line[40:]}\n{line}\n")
         assert events.until("rp") == [json.loads(line)] * 2
+
+
+def test_no_line_of_a_file_is_an_event() -> None:
+    """Whatever is in it, it is data of the event that tells of it."""
+    told = stream.event("rp", "a\r\revent: run\rdata: 1\n\nid: 2", "3").decode()
+    assert "\r" not in told
+    first, *data = told.removesuffix("\n\n").split("\n")[1:]
+    assert first == "event: rp"
+    assert len(data) == 3
+    assert all(it.startswith("data: ") for it in data)
+
+
+def test_beside_a_sweep_it_is_last_for_a_core(tmp_path: Path) -> None:
+    """Among all others, and not only among the processes of its own session."""
+    watch_told.record(tmp_path)
+    with beside.beside(tmp_path, beside.found(ANY)) as pid:
+        assert os.getpriority(os.PRIO_PROCESS, pid) == 19
+        group = Path(f"/proc/{pid}/autogroup")
+        assert os.getsid(pid) == pid
+        assert not group.is_file() or group.read_text().split()[1:] == ["nice", "19"]
 
 
 def test_a_sweep_is_told_as_it_goes(tmp_path: Path) -> None:
@@ -165,7 +183,7 @@ def test_half_a_plot_is_waited_for(tmp_path: Path) -> None:
         assert events.until("plots")["drawn"] == {"one.svg": one}
         (folder / "plots" / "one.svg").write_text("<svg><text>ha")
         (folder / "plots" / "two.svg").write_text("")
-        time.sleep(3 * SEARCH_EVERY_S)
+        time.sleep(3 * stream.SEARCH_EVERY_S)
         two = drawn(folder, "two.svg", "whole")
         told = events.until("plots")
         assert told == {"names": ["one.svg", "two.svg"], "drawn": {"two.svg": two}}
@@ -209,7 +227,7 @@ def test_a_run_that_is_gone_stays_until_the_next_begins(tmp_path: Path) -> None:
         assert events.until("run")["run"] == "second"
         events.until("lp")
         shutil.rmtree(folder / "logs" / "second")
-        time.sleep(3 * SEARCH_EVERY_S)
+        time.sleep(3 * stream.SEARCH_EVERY_S)
         watch_told.record(folder / "logs" / "third")
         assert events.until("run")["run"] == "third"
 

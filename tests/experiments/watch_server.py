@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.watch.server import Server
-from experiments.watch.watched import Watched
+from experiments.watch.watched import STATS, Watched
 
 ANY = ("127.0.0.1", 0)
 WAITS_S = 20.0
@@ -48,6 +48,12 @@ def asked(
     return answer.status, answer.read().decode(), answer.headers
 
 
+def read(name: str, data: list[str]) -> Any:
+    if name in STATS:
+        return [json.loads(line) for line in data]
+    return json.loads("\n".join(data))
+
+
 class Events:
     """Of one who looks; `since` as a browser says it that comes again."""
 
@@ -59,7 +65,7 @@ class Events:
         self.last = since
 
     def next(self) -> tuple[str, Any]:
-        name, data = "", ""
+        name, data = "", list[str]()
         end = time.monotonic() + WAITS_S
         while True:
             assert time.monotonic() < end, "no event but that the server is still there"
@@ -70,9 +76,9 @@ class Events:
             elif field == "id":
                 self.last = value
             elif field == "data":
-                data = value
+                data.append(value)
             elif not line and name:
-                return name, json.loads(data)
+                return name, read(name, data)
 
     def until(self, wanted: str) -> Any:
         while True:

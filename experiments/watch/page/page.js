@@ -24,9 +24,9 @@ let source = null, heard = 0;
 function open() {
   source?.close();
   source = new EventSource(state.chosen ? `/events?run=${encodeURIComponent(state.chosen)}` : "/events");
-  const on = (name, does) => source.addEventListener(name, (event) => {
+  const on = (name, does, read = JSON.parse) => source.addEventListener(name, (event) => {
     heard = performance.now();
-    does(JSON.parse(event.data));
+    does(read(event.data));
     state.moved = true;
   });
   source.onopen = () => { heard = performance.now(); connection(true); };
@@ -36,11 +36,28 @@ function open() {
   on("ended", (told) => { sweep.ended(told); runs(told.kept); });
   on("plots", (told) => sweep.pictures(told));
   on("run", (told) => begins(told));
-  on("rp", (records) => state.recording.sides.rp.add(records));
-  on("lp", (records) => state.recording.sides.lp.add(records));
+  for (const who of ["rp", "lp"]) on(who, (records) => state.recording.sides[who].add(records), (lines) => read(who, lines));
   on("said", (told) => said(told));
   on("link", (told) => link.told(told));
-  on("trouble", (text) => { byId("trouble").textContent = text; byId("trouble").hidden = false; });
+  on("trouble", trouble);
+}
+
+function trouble(text) {
+  byId("trouble").textContent = text;
+  byId("trouble").hidden = false;
+}
+
+// Statistics as the proxy wrote them, a record in each line.
+function read(who, lines) {
+  const records = [], all = lines.split("\n");
+  for (const line of all) {
+    try {
+      const found = JSON.parse(line);
+      if (typeof found?.type === "string") records.push(found);
+    } catch { /* counted below */ }
+  }
+  if (records.length < all.length) trouble(`${who}'s statistics: lines that are no records are left out`);
+  return records;
 }
 
 function connection(there) {
