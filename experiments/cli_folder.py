@@ -146,7 +146,10 @@ def _resume(given: argparse.Namespace) -> int:
 
 def _longer(plan: Plan, given: argparse.Namespace) -> Plan:
     cli_run.check_limits(given)
-    return plan.longer(given.reps, given.sessions, 60 * given.apart)
+    as_it_was = given.apart is None and plan.sessions > 1
+    return plan.longer(
+        given.reps, given.sessions, None if as_it_was else cli_run.apart_s(given.apart)
+    )
 
 
 def _plot(given: argparse.Namespace) -> int:

@@ -80,9 +80,13 @@ def add_repetitions(parser: argparse.ArgumentParser, sessions: int | None) -> No
     parser.add_argument(
         "--apart",
         type=float,
-        default=APART_MINUTES,
         metavar="MINUTES",
-        help=f"from the end of a session to the next ({APART_MINUTES:g})",
+        help="from the end of a session to the next "
+        + (
+            f"({APART_MINUTES:g})"
+            if sessions
+            else f"(as it was; of its first two {APART_MINUTES:g})"
+        ),
     )
 
 
@@ -184,8 +188,12 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
         dict(experiment.definition) if experiment.definition else None,
         experiment.units,
         given.sessions,
-        60 * given.apart if given.sessions > 1 else 0.0,
+        apart_s(given.apart) if given.sessions > 1 else 0.0,
     )
+
+
+def apart_s(minutes: float | None) -> float:
+    return 60 * (APART_MINUTES if minutes is None else minutes)
 
 
 def check_limits(given: argparse.Namespace, *more: Parameter) -> None:

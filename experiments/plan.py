@@ -91,9 +91,10 @@ class Plan:
     def varying(self) -> list[str]:
         return sweep.varying(self.configurations)
 
-    def longer(self, reps: int | None, sessions: int | None, apart_s: float) -> "Plan":
-        """With more repetitions, or with more sessions. Those that it has stay what they are: where
-        there are several sessions a block's number says of which it is."""
+    def longer(self, reps: int | None, sessions: int | None, apart_s: float | None) -> "Plan":
+        """With more repetitions, or with more sessions, of which those to come are `apart_s` apart.
+        Those that it has stay what they are: where there are several sessions a block's number says
+        of which it is."""
         for name, asked in (("reps", reps), ("sessions", sessions)):
             has = getattr(self, name)
             if asked is not None and asked < has:
@@ -103,7 +104,8 @@ class Plan:
             raise ParameterError(
                 "reps", f"each session has {self.reps}, as it began: more sessions are --sessions"
             )
-        apart_s = apart_s if more > self.sessions else self.apart_s
+        if more == 1 or apart_s is None:
+            apart_s = self.apart_s
         return replace(self, reps=reps or self.reps, sessions=more, apart_s=apart_s)
 
     def runs(self) -> Iterator[Run]:

@@ -194,7 +194,8 @@ def test_a_plan_can_be_made_longer() -> None:
     three = one.longer(None, 3, 60.0)
     assert (three.reps, three.sessions, three.apart_s) == (3, 3, 60.0)
     assert list(three.runs())[: len(one)] == list(one.runs())
-    assert three.longer(None, 3, 600.0).apart_s == 60.0
+    assert three.longer(None, 4, None).apart_s == three.longer(None, None, None).apart_s == 60.0
+    assert three.longer(None, 3, 0.0).apart_s == 0.0, "of the session that is still to come"
     for asked, says in (
         ((2, None), "reps.*has 3 of them already, not 2"),
         ((None, 0), "sessions.*has 1 of them already, not 0"),
