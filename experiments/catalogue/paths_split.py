@@ -46,6 +46,9 @@ GROWN: Params = {"warm": True, "warm_size": WARM_BYTES, "idle_s": REST_S}
 WINDOWS: tuple[Params, ...] = (GROWN, {"warm": False})
 # The laboratory's own bounds on a policy, over the best static split, by whether windows are grown.
 MOST_OF_BEST = {True: 1.05, False: 1.15}
+# What bounds a path's pipes together: what the proxies do by themselves, or nothing.
+LIMITS: tuple[Params, ...] = ({"aggregate": None}, {"aggregate": "off"})
+AS_THEY_ARE, UNLIMITED = LIMITS
 PUBLISHED = 1.33  # minrtt over the best of all splits, at most
 
 
@@ -83,7 +86,7 @@ def split_s(params: Params, paths: Sequence[Path], share: float) -> float:
     )
 
 
-def runs(policy: str, size: int, rtt_ms: float, warm: bool, **more: float) -> Params:
+def runs(policy: str, size: int, rtt_ms: float, warm: bool, more: Params = AS_THEY_ARE) -> Params:
     return {
         **BASE,
         "path_policy": policy,
@@ -94,8 +97,8 @@ def runs(policy: str, size: int, rtt_ms: float, warm: bool, **more: float) -> Pa
     }
 
 
-def windows(warm: bool) -> str:
-    return "grown windows" if warm else "fresh windows"
+def windows(warm: bool, limit: Params = AS_THEY_ARE) -> str:
+    return f"{'grown' if warm else 'fresh'} windows{'' if limit is AS_THEY_ARE else ', no limit'}"
 
 
 def most_above_best() -> Claim:
@@ -105,8 +108,8 @@ def most_above_best() -> Claim:
         where="DEMS, Fig. 5.1",
         says="256 KiB and 1 MiB, LTE at 70, 270 and 470 ms, grown windows: minrtt instead of the "
         "best static split, where that gains most",
-        of={**BASE, "path_policy": "minrtt", "warm": True},
-        over={**BASE, "path_policy": BEST, "warm": True},
+        of={**BASE, **AS_THEY_ARE, "path_policy": "minrtt", "warm": True},
+        over={**BASE, **AS_THEY_ARE, "path_policy": BEST, "warm": True},
         statistic="largest",
         settings=len(SIZES) * len(RTTS_MS),
         paper=PUBLISHED,
@@ -114,14 +117,14 @@ def most_above_best() -> Claim:
     )
 
 
-def near_best(policy: str, size: int, rtt_ms: float, warm: bool) -> Claim:
+def near_best(policy: str, size: int, rtt_ms: float, warm: bool, limit: Params) -> Claim:
     return Claim(
         row=ROW,
         where=OWN,
-        says=f"{told(size)}, LTE at {rtt_ms:g} ms, {windows(warm)}: {policy} instead of the best "
-        "static split",
-        of=runs(policy, size, rtt_ms, warm),
-        over=runs(BEST, size, rtt_ms, warm),
+        says=f"{told(size)}, LTE at {rtt_ms:g} ms, {windows(warm, limit)}: {policy} instead of the "
+        "best static split",
+        of=runs(policy, size, rtt_ms, warm, limit),
+        over=runs(BEST, size, rtt_ms, warm, limit),
         than=MOST_OF_BEST[warm],
     )
 
@@ -132,7 +135,7 @@ def one_path_is_slower(name: str, share: float, size: int, rtt_ms: float, warm: 
         where=OWN,
         says=f"{told(size)}, LTE at {rtt_ms:g} ms, {windows(warm)}: all of it over {name} instead "
         "of the best static split",
-        of=runs("split", size, rtt_ms, warm, wifi_share=share),
+        of=runs("split", size, rtt_ms, warm, {**AS_THEY_ARE, "wifi_share": share}),
         over=runs(BEST, size, rtt_ms, warm),
         expect="more",
     )
@@ -158,7 +161,7 @@ def curve(name: str, title: str, warm: bool) -> Figure:
         x="wifi_share",
         hue="path_policy",
         facet="second_rtt_ms",
-        where={"warm": warm},
+        where={**AS_THEY_ARE, "warm": warm},
         floor="floor_s",
     )
 
@@ -203,6 +206,7 @@ class PathsSplit(PathsFile):
             {"path_policy": "split", "wifi_share": STEPS},
             {"path_policy": BESIDE},
             {"size": OTHERS, "path_policy": (BEST, *OURS)},
+            {**UNLIMITED, "path_policy": BESIDE},
         )
     )
     reps = 20
@@ -219,10 +223,11 @@ class PathsSplit(PathsFile):
     claims = (
         most_above_best(),
         *(
-            near_best(policy, size, rtt, warm)
+            near_best(policy, size, rtt, warm, limit)
+            for limit, sizes in zip(LIMITS, (MEDIUM, SIZES), strict=True)
             for warm in (True, False)
             for policy in OURS
-            for size in MEDIUM
+            for size in sizes
             for rtt in RTTS_MS
         ),
         *(reaches_the_floor(size, rtt) for size in MEDIUM for rtt in RTTS_MS),
@@ -251,6 +256,8 @@ class PathsSplit(PathsFile):
         "are fresh, they begin with ten segments in each pipe and double each round trip; "
         "best-split counts on nine, as a part that fills them to the last byte takes a round trip "
         "more. The grey level is that of the best share. " + HELD_WHOLE,
+        "No limit: nothing bounds a path's pipes together (--aggregate off), so their rate is what "
+        "the kernel says, and their windows what congestion control makes of them.",
     )
 
     def policy(self, params: Params) -> str:
