@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.catalogue.browser import BEFORE_HTML
 from experiments.catalogue.paths_file import NAMES, RTTS_MS, PathsFile
 from experiments.causes.goes_with import GoesWith
+from experiments.causes.otherwise import Otherwise
 from experiments.model import OWN, Claim, Figure, Metric
 from experiments.workloads import arrivals
 from experiments.workloads.web.experiment import PageExperiment
@@ -27,10 +28,12 @@ POLICIES: dict[str, Params] = {
     "las+minrtt": {"conn_policy": "las", "path_policy": "minrtt"},
     "las+ecf": {"conn_policy": "las", "path_policy": "ecf"},
     "las+soonest": {"conn_policy": "las", "path_policy": "soonest"},
+    "srpt+minrtt": {"conn_policy": "srpt", "path_policy": "minrtt"},
     "srpt+ecf": {"conn_policy": "srpt", "path_policy": "ecf"},
 }
-QUICK = ("drr+minrtt", "drr+dems-f", "las+ecf", "srpt+ecf")
-BY_SIZE = ("srpt+ecf",)  # of these, with each way to know sizes
+QUICK = ("drr+minrtt", "drr+dems-f", "las+ecf", "srpt+minrtt", "srpt+ecf")
+# Of the ways to know sizes those that are swept.
+BY_SIZE = {"srpt+ecf": SIZES.choices, "srpt+minrtt": ("hints",)}
 RTTS = RTTS_MS[:2]
 PAGES: Params = {
     **{"preset": "wifi-lte", "protocol": "http1", "browser": "loader", "tls": False},
@@ -50,8 +53,7 @@ def runs(policy: str, rtt_ms: float, sizes: str = "none") -> Params:
 
 def swept(pages: tuple[str, ...], policies: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
     each: list[dict[str, Any]] = [
-        {**PIPES, **POLICIES[name], "sizes": SIZES.choices if name in BY_SIZE else "none"}
-        for name in policies
+        {**PIPES, **POLICIES[name], "sizes": BY_SIZE.get(name, "none")} for name in policies
     ]
     each.append(dict(MPTCP))
     return tuple({**PAGES, "page": pages, "second_rtt_ms": RTTS, **how} for how in each)
@@ -84,6 +86,17 @@ def instead_of_minrtt(rtt_ms: float) -> Claim:
     )
 
 
+# What is chosen is two things: whose bytes come next, and over which path.
+ORDER_ALONE = Otherwise(
+    *("With minrtt in place of ecf, by order alone,", {"path_policy": "minrtt"}),
+    *("less", HINTS_OVER_MINRTT),
+)
+KNOWN = Otherwise(
+    *("With hints in place of Content-Length", {"sizes": "hints"}),
+    *("less", (1 + HINTS_OVER_MINRTT) / 2),
+)
+
+
 def no_worse(rtt_ms: float) -> Claim:
     return Claim(
         row="page-paths",
@@ -103,6 +116,7 @@ def hinted(rtt_ms: float) -> Claim:
         of=runs("srpt+ecf", rtt_ms, "hints"),
         over=runs("drr+minrtt", rtt_ms),
         than=HINTS_OVER_MINRTT,
+        causes=(ORDER_ALONE,),
     )
 
 
@@ -129,6 +143,7 @@ def read_off(rtt_ms: float) -> Claim:
         of=runs("srpt+ecf", rtt_ms, "http"),
         over=runs("drr+minrtt", rtt_ms),
         than=(1 + HINTS_OVER_MINRTT) / 2,
+        causes=(KNOWN,),
     )
 
 

@@ -25,7 +25,9 @@ class Otherwise(Cause):
             return ""
         holds = value < self.than if self.expect == "less" else value > self.than
         return f"{self.says} it is {three(value)} instead of {three(seen.ours)}, " + (
-            "as published: that is the cause." if holds else "so that is not the cause."
+            f"as {'asked' if seen.paper is None else 'published'}: that is the cause."
+            if holds
+            else "so that is not the cause."
         )
 
 
