@@ -25,9 +25,7 @@ class Otherwise(Cause):
             return ""
         holds = value < self.than if self.expect == "less" else value > self.than
         return f"{self.says} it is {three(value)} instead of {three(seen.ours)}, " + (
-            f"as {'asked' if seen.paper is None else 'published'}: that is the cause."
-            if holds
-            else "so that is not the cause."
+            "as it should be: that is the cause." if holds else "so that is not the cause."
         )
 
 

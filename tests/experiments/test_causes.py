@@ -323,7 +323,7 @@ def test_what_is_as_published_without_a_circumstance() -> None:
     constant = Side([Setting({}, {"completion_s": 3.0})])
     cause = Otherwise("At a rate that does not change", {"rate": 8.0}, "more", 1.0)
     told = seen(NOTHING, ours=0.8, select=lambda _: constant)
-    assert cause.tell(told).endswith("it is 3 instead of 0.8, as published: that is the cause.")
+    assert cause.tell(told).endswith("it is 3 instead of 0.8, as it should be: that is the cause.")
     half = Side([Setting({}, {"completion_s": 6.0})])
     told = seen(NOTHING, half, ours=0.8, select=lambda _: constant)
     assert "it is 0.5 instead of 0.8, so that is not the cause" in cause.tell(told)
