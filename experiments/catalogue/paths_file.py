@@ -270,7 +270,14 @@ class PathsFile(Experiment):
             "which path carries the next bytes, at both proxies: soonest, minrtt, rr, ecf, "
             "txdelay, dems-b, dems-s, dems-f, copies, one:wifi, one:lte or split:P",
         ),
-        Parameter("warm_size", 8 * MIB, "size", "of what grows the windows before the run", low=1),
+        Parameter(
+            "warm_size",
+            8 * MIB,
+            "size",
+            "of what grows the windows before the run",
+            low=1,
+            needs=(("warm", True),),
+        ),
     )
     metrics = (
         Metric("completion_s", "completion time", "s", matters=0.05),
