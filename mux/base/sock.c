@@ -160,6 +160,16 @@ size_t sock_window(int fd)
 	return (size_t)bytes / 2;
 }
 
+int64_t sock_trip(int fd)
+{
+	struct tcp_info ti = { .tcpi_rtt = 0 };
+	socklen_t len = sizeof(ti);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &len))
+		return 0;
+	return (int64_t)ti.tcpi_rtt * 1000;
+}
+
 /* --- made, bound, listening --- */
 
 int sock_address(int fd, struct sockaddr_storage *addr)

@@ -39,6 +39,7 @@ size_t sock_space(int fd);	/* that may be written, about: bookkeeping counts as 
 size_t sock_unread(int fd);		/* came, and waits to be read */
 /* Bytes that may wait so, about: then the other end has to stop. It grows with use. */
 size_t sock_window(int fd);
+int64_t sock_trip(int fd);		/* round trip of TCP, ns; 0: nobody knows */
 
 /*
  * Begins a connect() on @fd, which does not block; -errno instead of one is handed on. What comes

@@ -23,6 +23,7 @@ struct outlook {
 	uint64_t ready_to;	/* conn.tx_bytes once all that was measured is sent; 0: nothing was */
 	uint64_t told_to;	/* the same of what was told of; 0: nothing was */
 	size_t brim;		/* bytes in its socket from which on more wait behind them */
+	int64_t silent_at;	/* from then on its application may be through; 0: nothing came */
 
 	/* srpt's: alone, it would be complete in so many s, being so many bytes; */
 	double completes;

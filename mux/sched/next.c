@@ -555,6 +555,13 @@ static struct next repeat_if_idle(const struct view *v, struct next next)
 	return again.act == NEXT_REPEAT ? again : next;
 }
 
+static struct next look_for_twins(const struct view *v, struct next next)
+{
+	if (v->twins_at && v->twins_at < next.until)
+		next.until = v->twins_at;
+	return next;
+}
+
 struct next sched_next(const struct view *v)
 {
 	struct next next = { .act = NEXT_WAIT };
@@ -570,5 +577,6 @@ struct next sched_next(const struct view *v)
 		next = repeat(v);
 	if (next.act != NEXT_WAIT)
 		return next;
-	return repeat_if_idle(v, v->datagram ? decide_beside(v) : decide(v));
+	next = repeat_if_idle(v, v->datagram ? decide_beside(v) : decide(v));
+	return next.act == NEXT_WAIT ? look_for_twins(v, next) : next;
 }

@@ -55,7 +55,8 @@ struct view {
 	uint8_t tail_paths;	/* bits: over these alone; 0: over any */
 	bool full;		/* nothing new may be sent */
 	bool twins;		/* some path may carry as well what others carry: */
-	struct twin twin[PATHS_MAX];	/* by its number */
+	struct twin twin[PATHS_MAX];	/* by its number; */
+	int64_t twins_at;	/* then there may be more of them; 0: nobody knows */
 	bool repeat;		/* what a pipe may still deliver goes again, */
 	const struct pipe *repeat_of;	/* of this one, on another, */
 	uint8_t repeat_paths;	/* bits: over these alone; 0: over any, */

@@ -3,7 +3,7 @@
  * Twins: runs that go over another path as well, while what was sent first is kept for its own.
  * The policy of paths says whether there are any: of all that is sent, the oldest first (copies),
  * or of what connections sent last (dems-s, dems-f), unless the connection has more, and waits
- * for credit or for its application. Of a connection of which a HINT said so all is sent
+ * for credit or for its application, or may have more, as that wrote a moment ago. Of a connection of which a HINT said so all is sent
  * over each path, whatever the policy. A run is kept for each pipe that has it. What
  * the other end has by one of them, as its ACK says, or its kernel has, goes no second time.
  */
@@ -103,13 +103,39 @@ static bool has_more(const struct conn *c)
 	return conn_starves(c) || (!c->ended && size && size < UINT64_MAX);
 }
 
-/* What its connection sent last is not the end of that. */
-static bool goes_on(const struct extended *x, const struct sent_run *sent)
+/* All that was told of, or all that came before its end. */
+static bool is_through(const struct conn *c)
+{
+	return c->ended || (c->tx_bytes && conn_outlook(c)->told_to == c->tx_bytes);
+}
+
+/*
+ * From when on what its connection sent last may be the end of that: NEXT_NEVER: not before
+ * something happens.
+ */
+static int64_t ends_at(const struct extended *x, const struct sent_run *sent)
 {
 	const struct channel *ch = x->channel[sent->run->id];
 
-	return twice(x) == PATH_TWICE_LAST && !sent->run->on_all &&
-	       ch && ch->conn && has_more(ch->conn);
+	if (twice(x) != PATH_TWICE_LAST || sent->run->on_all || !ch || !ch->conn)
+		return 0;
+	if (has_more(ch->conn))
+		return NEXT_NEVER;
+	return is_through(ch->conn) ? 0 : conn_outlook(ch->conn)->silent_at;
+}
+
+/* What may go next on that path, of what others carry; NULL: nothing may now. */
+static struct sent_run *twin_on(const struct extended *x, unsigned int path,
+				struct view *view)
+{
+	struct sent_run *sent = next_on(x, path);
+	int64_t at = sent ? ends_at(x, sent) : 0;
+
+	if (at <= view->now)
+		return sent;
+	if (at < NEXT_NEVER && (!view->twins_at || at < view->twins_at))
+		view->twins_at = at;
+	return NULL;
 }
 
 void twins_look(struct extended *x, struct view *view)
@@ -118,15 +144,14 @@ void twins_look(struct extended *x, struct view *view)
 	unsigned int i;
 
 	view->twins = false;
+	view->twins_at = 0;
 	if (paths->npaths < 2)
 		return;
 	for (i = 0; i < paths->npaths; i++) {
 		const struct sent_run *sent = NULL;
 
 		if (paths->path[i].npipes && !view->full)
-			sent = next_on(x, i);
-		if (sent && goes_on(x, sent))
-			sent = NULL;
+			sent = twin_on(x, i, view);
 		view->twin[i].there = sent != NULL;
 		view->twin[i].ahead = sent && (sent->run->on_all ||
 					       twice(x) == PATH_TWICE_ALL);

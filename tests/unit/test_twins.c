@@ -13,6 +13,8 @@
 
 enum { FIRST_ID = 1, BYTES = 500 };
 
+static const int64_t LATER = INT64_C(1000000000);
+
 /* A message of connection 0 is kept for LP's first pipe, and was not written yet. */
 static struct conn *keep_one(struct pair *pair)
 {
@@ -35,12 +37,18 @@ static struct conn *keep_one(struct pair *pair)
 	return c;
 }
 
-static bool goes_over(const struct pair *pair, unsigned int path)
+/* What there is to send twice, some ns from now. */
+static struct view seen_in(const struct pair *pair, int64_t time)
 {
-	struct view view = { .twins = false };
+	struct view view = { .now = loop_now(pair->lp->engine->loop) + time };
 
 	twins_look(pair->lp->ext, &view);
-	return view.twin[path].there;
+	return view;
+}
+
+static bool goes_over(const struct pair *pair, unsigned int path)
+{
+	return seen_in(pair, LATER).twin[path].there;
 }
 
 static void the_last_message_goes_over_the_other_path(void **state)
@@ -86,6 +94,29 @@ static void nor_of_who_has_more_as_was_told(void **state)
 	assert_true(goes_over(pair, SPARE));
 }
 
+/*
+ * Whose windows are still small writes, and is silent until they are acknowledged. Who ended, or
+ * whose size was told, is known to be through.
+ */
+static void nor_of_whose_application_wrote_a_moment_ago(void **state)
+{
+	struct pair *pair = *state;
+	struct conn *c = keep_one(pair);
+	int64_t now = loop_now(pair->lp->engine->loop);
+
+	conn_outlook_new(c)->silent_at = now + LATER;
+	assert_false(seen_in(pair, LATER - 1).twin[SPARE].there);
+	assert_true(seen_in(pair, LATER - 1).twins_at == now + LATER);
+	assert_true(seen_in(pair, LATER).twin[SPARE].there);
+	assert_true(seen_in(pair, LATER).twins_at == 0);
+	c->ended = true;
+	assert_true(seen_in(pair, 0).twin[SPARE].there);
+	c->ended = false;
+	conn_tell_size(c, BYTES);
+	c->tx_bytes += BYTES;
+	assert_true(seen_in(pair, 0).twin[SPARE].there);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +128,9 @@ int main(void)
 			path_pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			nor_of_who_has_more_as_was_told,
+			path_pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			nor_of_whose_application_wrote_a_moment_ago,
 			path_pair_setup, pair_teardown),
 	};
 
