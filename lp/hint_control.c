@@ -9,12 +9,26 @@
 #include "../mux/options/values.h"
 #include "../mux/session/session.h"
 #include "../mux/wire/wire_ext.h"
+#include "ways_in.h"
 
 enum { URGENCY_MAX = UINT8_MAX };
 
 /* --- which connection --- */
 
-static struct conn *find(struct session *s, const char *name, FILE *out)
+/* Its application knows that it is there as soon as the kernel does. */
+static struct conn *from(struct session *s, const struct sockaddr_storage *at,
+			 const struct ways_in *ways_in)
+{
+	struct conn *c = session_conn_from(s, at);
+
+	if (c)
+		return c;
+	ways_in_look(ways_in);
+	return session_conn_from(s, at);
+}
+
+static struct conn *find(struct session *s, const char *name,
+			 const struct ways_in *ways_in, FILE *out)
 {
 	struct sockaddr_storage at;
 	struct conn *c = NULL;
@@ -24,7 +38,7 @@ static struct conn *find(struct session *s, const char *name, FILE *out)
 	if (!value_whole(name, 1, WIRE_ID_MAX, &id)) {
 		c = session_conn(s, (uint16_t)id);
 	} else if (strchr(name, ':') && !addr_parse(name, NULL, 0, &at, &len)) {
-		c = session_conn_from(s, &at);
+		c = from(s, &at, ways_in);
 	} else {
 		fprintf(out, "error: '%s' is neither ADDRESS:PORT nor an id from 1 to %d\n",
 			name, WIRE_ID_MAX);
@@ -155,7 +169,8 @@ static void say(struct session *s, struct conn *c, const char *name,
 }
 
 void hint_control_do(struct session *s, const struct path_set *paths,
-		     char **word, unsigned int n, FILE *out)
+		     const struct ways_in *ways_in, char **word, unsigned int n,
+		     FILE *out)
 {
 	struct hint hint;
 	struct conn *c;
@@ -169,7 +184,7 @@ void hint_control_do(struct session *s, const struct path_set *paths,
 		fputs("error: there is no session with rp\n", out);
 		return;
 	}
-	c = find(s, word[0], out);
+	c = find(s, word[0], ways_in, out);
 	if (!c)
 		return;
 	hint = session_hinted(c);

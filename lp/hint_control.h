@@ -16,9 +16,14 @@
 #include "../mux/settings/path_set.h"
 
 struct session;
+struct ways_in;
 
-/* @word: the @n words behind "hint". @s: the session there is, or NULL. */
+/*
+ * @word: the @n words behind "hint". @s: the session there is, or NULL. @ways_in: an application may
+ * tell of a connection that is in their queues still.
+ */
 void hint_control_do(struct session *s, const struct path_set *paths,
-		     char **word, unsigned int n, FILE *out);
+		     const struct ways_in *ways_in, char **word, unsigned int n,
+		     FILE *out);
 
 #endif

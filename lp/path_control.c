@@ -123,7 +123,8 @@ void path_control_do(struct path_control *pc, char *line, FILE *out)
 	else if (n == 3 && !strcmp(word[0], "path"))
 		use(pc, word[1], word[2], out);
 	else if (n && !strcmp(word[0], "hint"))
-		hint_control_do(pc->session, pc->paths, word + 1, n - 1, out);
+		hint_control_do(pc->session, pc->paths, pc->ways_in, word + 1,
+				n - 1, out);
 	else
 		fputs("error: this is none of 'list', 'path NAME use|backup|off' and 'hint CONNECTION ...'\n", out);
 }
@@ -137,11 +138,12 @@ void path_control_begin(struct path_control *pc, struct session *s)
 		session_use_path(s, i, pc->state[i]);
 }
 
-void path_control_init(struct path_control *pc, const struct path_set *paths)
+void path_control_init(struct path_control *pc, const struct path_set *paths,
+		       const struct ways_in *ways_in)
 {
 	unsigned int i;
 
-	*pc = (struct path_control){ .paths = paths };
+	*pc = (struct path_control){ .paths = paths, .ways_in = ways_in };
 	for (i = 0; i < paths->n; i++)
 		pc->state[i] = paths->path[i].backup ? WIRE_PATH_BACKUP :
 						       WIRE_PATH_USE;

@@ -19,14 +19,17 @@
 #include "../mux/settings/path_set.h"
 
 struct session;
+struct ways_in;
 
 struct path_control {
 	const struct path_set *paths;
+	const struct ways_in *ways_in;	/* by which connections come */
 	struct session *session;	/* the one there is, or NULL */
 	uint8_t state[PATHS_MAX];	/* as wanted: an enum wire_path_state */
 };
 
-void path_control_init(struct path_control *pc, const struct path_set *paths);
+void path_control_init(struct path_control *pc, const struct path_set *paths,
+		       const struct ways_in *ways_in);
 /* @s, a session of LP's, begins; or NULL: it has ended. */
 void path_control_begin(struct path_control *pc, struct session *s);
 /* Does what @line says, which is changed, and writes the answer. */

@@ -407,7 +407,7 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	if (options->ntproxies)
 		icmp_open(&p->icmp);
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
-	path_control_init(&p->control, &options->settings.paths);
+	path_control_init(&p->control, &options->settings.paths, &p->ways_in);
 	steering_open(&p->steering, &options->path_rules,
 		      options->settings.paths.n > 0, p->log);
 	err = ways_in_init(&p->ways_in, options);

@@ -177,6 +177,14 @@ void ways_in_close(struct ways_in *w)
 		tproxy_free(w->tproxies[--w->ntproxies]);
 }
 
+void ways_in_look(const struct ways_in *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->n; i++)
+		listener_look(w->open[i].listener);
+}
+
 void ways_in_pause(const struct ways_in *w, bool paused)
 {
 	unsigned int i;

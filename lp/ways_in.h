@@ -58,6 +58,8 @@ void ways_in_fini(struct ways_in *w);
 int ways_in_open(struct proxy *p, struct ports *ports);
 void ways_in_close(struct ways_in *w);
 
+/* Who came, and was not accepted yet, is now. */
+void ways_in_look(const struct ways_in *w);
 /* Nothing is accepted while there is no room. */
 void ways_in_pause(const struct ways_in *w, bool paused);
 /* Who waits for an answer of rp is told that there is none: the pipes are gone. */

@@ -112,15 +112,19 @@ static bool accept_one(struct listener *l)
 	return true;
 }
 
-static void connections_wait(struct watch *w, uint32_t events)
+void listener_look(struct listener *l)
 {
-	struct listener *l = container_of(w, struct listener, watch);
 	int64_t until = loop_clock() + LISTENER_TURN_US * NS_PER_US;
 	int left = LISTENER_BATCH;
 
-	(void)events;
 	while (left-- && accepts(l) && accept_one(l) && loop_clock() < until)
 		;
+}
+
+static void connections_wait(struct watch *w, uint32_t events)
+{
+	(void)events;
+	listener_look(container_of(w, struct listener, watch));
 }
 
 /* @fd listens, and is closed when this fails. */

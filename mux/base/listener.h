@@ -63,6 +63,9 @@ void listener_counts_in(struct listener *l, struct incidents *incidents,
 /* Stops accepting, or starts again. May be called at any time. */
 void listener_pause(struct listener *l, bool paused);
 
+/* A round now: those that wait need not until the loop comes to them. Not by accepted(). */
+void listener_look(struct listener *l);
+
 /* Did descriptors or memory run out a moment ago? */
 bool listener_is_short(const struct listener *l);
 

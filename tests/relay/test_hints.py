@@ -2,6 +2,7 @@
 """What lp is told of a connection by --control, and what rp makes of it."""
 
 import itertools
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.relay.two_paths import ALLOW, BOTH_PATHS
 from tests.relay.waiting import until
 
 MOST = 1 << 50
+FORWARD = 7100
 
 
 def hints(tmp: Path, side: str) -> dict[str, int]:
@@ -72,6 +74,26 @@ def test_copies_of_one_connection_go_over_both_paths(box: Namespace, tmp_path: P
         answers(sock, data)
         answers(other, data)
         assert sum(written(client).values()) < sum(before.values()) + 2.2 * len(data)
+
+
+def test_a_connection_that_just_came_is_known(box: Namespace, tmp_path: Path) -> None:
+    """Its application has it before a busy lp accepts it, and may tell of it at once."""
+    with (
+        serving(box, echo) as server,
+        controlled(
+            box, tmp_path, *BOTH_PATHS, "--forward", f"{FORWARD}:127.0.0.1:{server.port}"
+        ) as it,
+        box.open_socket() as sock,
+    ):
+        client = it.client()
+        assert client.says("list")[-1] == "ok"
+        sock.bind(("127.0.0.1", 0))
+        it.lp.send_signal(signal.SIGSTOP)
+        client.sock.sendall(f"hint {name_of(sock)} size=5\n".encode())
+        sock.connect(("127.0.0.1", FORWARD))
+        it.lp.send_signal(signal.SIGCONT)
+        assert client.answer() == ["ok"]
+        answers(sock, payload.seeded(5))
 
 
 @pytest.fixture(scope="module")
