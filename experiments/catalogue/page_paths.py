@@ -87,14 +87,20 @@ def instead_of_minrtt(rtt_ms: float) -> Claim:
 
 
 # What is chosen is two things: whose bytes come next, and over which path.
-ORDER_ALONE = Otherwise(
-    *("With minrtt in place of ecf, by order alone,", {"path_policy": "minrtt"}),
-    *("less", HINTS_OVER_MINRTT),
-)
-KNOWN = Otherwise(
-    *("With hints in place of Content-Length", {"sizes": "hints"}),
-    *("less", (1 + HINTS_OVER_MINRTT) / 2),
-)
+def order_alone(rtt_ms: float) -> Otherwise:
+    return Otherwise(
+        "With minrtt in place of ecf, by order alone,",
+        runs("srpt+minrtt", rtt_ms, "hints"),
+        *("less", HINTS_OVER_MINRTT),
+    )
+
+
+def known(rtt_ms: float) -> Otherwise:
+    return Otherwise(
+        "With hints in place of Content-Length",
+        runs("srpt+ecf", rtt_ms, "hints"),
+        *("less", (1 + HINTS_OVER_MINRTT) / 2),
+    )
 
 
 def no_worse(rtt_ms: float) -> Claim:
@@ -116,7 +122,7 @@ def hinted(rtt_ms: float) -> Claim:
         of=runs("srpt+ecf", rtt_ms, "hints"),
         over=runs("drr+minrtt", rtt_ms),
         than=HINTS_OVER_MINRTT,
-        causes=(ORDER_ALONE,),
+        causes=(order_alone(rtt_ms),),
     )
 
 
@@ -143,7 +149,7 @@ def read_off(rtt_ms: float) -> Claim:
         of=runs("srpt+ecf", rtt_ms, "http"),
         over=runs("drr+minrtt", rtt_ms),
         than=(1 + HINTS_OVER_MINRTT) / 2,
-        causes=(KNOWN,),
+        causes=(known(rtt_ms),),
     )
 
 
