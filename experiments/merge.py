@@ -26,7 +26,7 @@ def merge(paths: Sequence[Path], root: Path) -> Results:
         **first.meta,
         "sessions": [it for part in parts for it in part.meta.get("sessions", [])],
         "labs": {name: lab for part in parts for name, lab in part.meta.get("labs", {}).items()},
-        "merged": [str(part.path) for part in parts],
+        "merged": [f"{part.path.parent.name}/{part.path.name}" for part in parts],
     }
     merged = Results.create(root, first.plan.experiment, first.meta.get("commit"), meta)
     for part, record in taken:
