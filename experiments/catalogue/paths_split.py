@@ -173,6 +173,19 @@ def curve(name: str, title: str, warm: bool) -> Figure:
     )
 
 
+def without_limit(name: str, title: str, warm: bool) -> Figure:
+    return Figure(
+        name=name,
+        title=title,
+        kind="against",
+        x="second_rtt_ms",
+        hue="path_policy",
+        facet="size",
+        where={**UNLIMITED, "warm": warm},
+        floor="floor_s",
+    )
+
+
 class PathsSplit(PathsFile):
     name = "paths-split"
     title = "One file over two paths, by the share of either"
@@ -249,6 +262,8 @@ class PathsSplit(PathsFile):
     figures = (
         curve("grown", "Completion time by the share over Wi-Fi, grown windows", True),
         curve("fresh", "Completion time by the share over Wi-Fi, fresh windows", False),
+        without_limit("no-limit-grown", "Completion time without a limit, grown windows", True),
+        without_limit("no-limit-fresh", "Completion time without a limit, fresh windows", False),
     )
     notes = (
         "Four pipes over each path: Wi-Fi of 7.04 Mbit/s and 50 ms, LTE of 9.185 Mbit/s. Grown "
