@@ -236,6 +236,7 @@ class PathsSplit(PathsFile):
         for policy in (
             {"path_policy": "split", "wifi_share": steps},
             {"path_policy": BESIDE},
+            {**UNLIMITED, "path_policy": BESIDE},
         )
     )
     quick_reps = 5
