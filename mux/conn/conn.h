@@ -272,7 +272,9 @@ bool conn_starves(const struct conn *c);
 void conn_heed(struct conn *c, const struct wire_msg *msg);
 
 /* Count what is in its socket, and look what is known of the bytes to come. */
-void conn_measure(struct conn *c, int64_t now);
+void conn_measure(struct conn *c);
+/* Bytes came from its application, which may be through only when it was silent for a while. */
+void conn_wrote(struct conn *c, int64_t now);
 /* What it sends may be HTTP answers, which say how large they are. To be said before any is. */
 void conn_read_sizes(struct conn *c);
 /* For conn_frame(): @len bytes from its socket, the first in @iov, were framed. */

@@ -93,13 +93,20 @@ static int64_t silence(const struct conn *c)
 	return sock_trip(c->watch.fd) * 3 / 2;
 }
 
-void conn_measure(struct conn *c, int64_t now)
+void conn_wrote(struct conn *c, int64_t now)
+{
+	struct outlook *o = conn_outlook_new(c);
+
+	if (o)
+		o->silent_at = now + silence(c);
+}
+
+void conn_measure(struct conn *c)
 {
 	struct outlook *o = conn_outlook_new(c);
 
 	if (!o)
 		return;
-	o->silent_at = now + silence(c);
 	o->ready_to = c->tx_bytes + sock_unread(c->watch.fd) + conn_cut_left(c);
 	o->brim = sock_window(c->watch.fd) / BRIM_PART;
 	if (o->http && http_size_in_head(o->http))

@@ -85,7 +85,10 @@ static void conn_has_filled(struct conn *c)
 	}
 	if (s->sched.conns->by_size ||
 	    (s->paths.npaths > 1 && s->sched.path.policy->by_size))
-		conn_measure(c, loop_now(s->engine->loop));
+		conn_measure(c);
+	if (s->paths.npaths > 1 &&
+	    s->sched.path.policy->twice == PATH_TWICE_LAST)
+		conn_wrote(c, loop_now(s->engine->loop));
 }
 
 static void conn_has_lost(struct conn *c)

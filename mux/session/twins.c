@@ -3,9 +3,10 @@
  * Twins: runs that go over another path as well, while what was sent first is kept for its own.
  * The policy of paths says whether there are any: of all that is sent, the oldest first (copies),
  * or of what connections sent last (dems-s, dems-f), unless the connection has more, and waits
- * for credit or for its application, or may have more, as that wrote a moment ago. Of a connection of which a HINT said so all is sent
- * over each path, whatever the policy. A run is kept for each pipe that has it. What
- * the other end has by one of them, as its ACK says, or its kernel has, goes no second time.
+ * for credit or for its application, or may have more, as that wrote a moment ago. Of a
+ * connection of which a HINT said so all is sent over each path, whatever the policy. A run is
+ * kept for each pipe that has it. What the other end has by one of them, as its ACK says, or its
+ * kernel has, goes no second time.
  */
 #include <stdlib.h>
 #include <string.h>
