@@ -2,6 +2,7 @@
 """The page of a sweep while it runs, by a process of its own, after all others in the queue for a
 core: what is measured shares them, and forks, which a process with threads should not do."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from base.processes import end_with_parent, renice
+from base.sources import ROOT
 from experiments.watch.server import Server
 
 END_S = 5.0
@@ -30,6 +32,7 @@ def beside(folder: Path, place: tuple[str, int]) -> Iterator[int]:
     port = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "experiments", "watch", str(folder), "--port", port],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         start_new_session=True,
         preexec_fn=lambda: end_with_parent(signal.SIGTERM),
     )

@@ -160,13 +160,17 @@ size_t sock_window(int fd)
 	return (size_t)bytes / 2;
 }
 
+bool sock_tcp_info(int fd, void *info, socklen_t len)
+{
+	memset(info, 0, len);
+	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len);
+}
+
 int64_t sock_trip(int fd)
 {
-	struct tcp_info ti = { .tcpi_rtt = 0 };
-	socklen_t len = sizeof(ti);
+	struct tcp_info ti;
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &len))
-		return 0;
+	sock_tcp_info(fd, &ti, sizeof(ti));
 	return (int64_t)ti.tcpi_rtt * 1000;
 }
 

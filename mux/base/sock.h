@@ -39,6 +39,8 @@ size_t sock_space(int fd);	/* that may be written, about: bookkeeping counts as 
 size_t sock_unread(int fd);		/* came, and waits to be read */
 /* Bytes that may wait so, about: then the other end has to stop. It grows with use. */
 size_t sock_window(int fd);
+/* A struct tcp_info of @len bytes, in which 0 is what the kernel does not know. */
+bool sock_tcp_info(int fd, void *info, socklen_t len);
 int64_t sock_trip(int fd);		/* round trip of TCP, ns; 0: nobody knows */
 
 /*

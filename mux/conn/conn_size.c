@@ -88,17 +88,12 @@ static void look_ahead(struct conn *c)
  * An application whose own window is full, or small as it just began, is silent for a round trip
  * in the midst of what it writes.
  */
-static int64_t silence(const struct conn *c)
-{
-	return sock_trip(c->watch.fd) * 3 / 2;
-}
-
 void conn_wrote(struct conn *c, int64_t now)
 {
 	struct outlook *o = conn_outlook_new(c);
 
 	if (o)
-		o->silent_at = now + silence(c);
+		o->silent_at = now + sock_trip(c->watch.fd) * 3 / 2;
 }
 
 void conn_measure(struct conn *c)

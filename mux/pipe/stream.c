@@ -158,11 +158,7 @@ static void take_info(struct pipe_info *info, const struct tcp_info *ti)
 
 static bool ask_tcp(struct pipe *p, struct tcp_info *ti)
 {
-	socklen_t len = sizeof(*ti);
-
-	memset(ti, 0, sizeof(*ti));
-	return !getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, ti, &len) &&
-	       ti->tcpi_snd_mss;
+	return sock_tcp_info(p->fd, ti, sizeof(*ti)) && ti->tcpi_snd_mss;
 }
 
 /* As of this answer; what another one says may be of later. */

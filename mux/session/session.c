@@ -86,8 +86,7 @@ static void conn_has_filled(struct conn *c)
 	if (s->sched.conns->by_size ||
 	    (s->paths.npaths > 1 && s->sched.path.policy->by_size))
 		conn_measure(c);
-	if (s->paths.npaths > 1 &&
-	    s->sched.path.policy->twice == PATH_TWICE_LAST)
+	if (s->sched.path.policy->twice == PATH_TWICE_LAST)
 		conn_wrote(c, loop_now(s->engine->loop));
 }
 

@@ -107,7 +107,7 @@ static bool has_more(const struct conn *c)
 /* All that was told of, or all that came before its end. */
 static bool is_through(const struct conn *c)
 {
-	return c->ended || (c->tx_bytes && conn_outlook(c)->told_to == c->tx_bytes);
+	return c->ended || conn_outlook(c)->told_to == c->tx_bytes;
 }
 
 /*

@@ -10,7 +10,6 @@ case. `--pairs N` (15) of `--seconds S` (3) each, whose order is drawn.
 """
 
 import argparse
-import os
 import random
 import socket
 import statistics
@@ -23,7 +22,6 @@ from threading import Event, Thread
 from urllib.request import urlopen
 
 from base.shell import until
-from base.sources import ROOT
 from bench.stats import Spread
 from experiments.watch import beside
 from experiments.workloads.siege import cpu_s
@@ -122,7 +120,6 @@ def pairs(count: int, seconds: float) -> tuple[list[float], list[float], list[fl
 
 
 def main() -> None:
-    os.environ["PYTHONPATH"] = str(ROOT)  # as tm3lab has it, for the process that serves the page
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=3.0)

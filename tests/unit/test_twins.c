@@ -104,6 +104,7 @@ static void nor_of_whose_application_wrote_a_moment_ago(void **state)
 	struct conn *c = keep_one(pair);
 	int64_t now = loop_now(pair->lp->engine->loop);
 
+	c->tx_bytes = BYTES;	/* the message that is kept */
 	conn_outlook_new(c)->silent_at = now + LATER;
 	assert_false(seen_in(pair, LATER - 1).twin[SPARE].there);
 	assert_true(seen_in(pair, LATER - 1).twins_at == now + LATER);
