@@ -21,19 +21,23 @@ ATTEMPTS = 3  # of one run, before it is left void
 LATE_P99_US = 1_000  # a fiftieth of the shortest round trip of the last miles
 LATE_MAX_US = 50_000  # one late packet may be a round trip late, as after a loss
 WAITED_SHARE = 0.1  # of the run's time, for the run's own process and linkem
-# The same for rp and lp. These wait a little whenever they are at work, since linkem goes before
-# them at each packet. Measured on two cores (2026-11-29), of the two the one that waited longer:
-# 0.01 to 0.17 in 31 runs of paths-bulk, whose goodput did not depend on it; 0.15 to 0.34 in 23
-# runs of attacks beside other programs. Up to 0.2 a friend kept all of its rate there and was
-# served as soon as in runs that had the machine alone, beyond that often half as late again, and
-# at 0.24 twice as late. linkem was on time in all of them.
-PROXIES_WAITED_SHARE = 0.2
+# The same for who is at work at each packet: rp, lp, and ends that send messages. These wait a
+# little whenever they are at work, since linkem goes before them. Measured on two cores
+# (2026-11-29), of rp and lp the one that waited longer: 0.01 to 0.17 in 31 runs of paths-bulk,
+# whose goodput did not depend on it; 0.15 to 0.34 in 23 runs of attacks beside other programs. Up
+# to 0.2 a friend kept all of its rate there and was served as soon as in runs that had the machine
+# alone, beyond that often half as late again, and at 0.24 twice as late. linkem was on time in all
+# of them. Of ends that send messages (2026-12-01, smt-two-5, 90 Mbit/s) one waited for 0.10 to
+# 0.17 of the time, alone on the machine as well; messages a second were 0.92 to 1.09, in the median
+# 1.01, of those in runs of the same cell in which nobody did (fourteen runs of six cells), and no
+# fewer the longer it waited.
+AT_WORK_WAITED_SHARE = 0.2
 MOST_CPU = 0.7  # of a core, that a client in Python may take before its own pace is measured
 WAITS = {  # by name in a record: who, and for how much of a run it may wait for a processor
     "run": ("the run's process", WAITED_SHARE),
     "linkem": ("linkem", WAITED_SHARE),
-    "rp": ("rp", PROXIES_WAITED_SHARE),
-    "lp": ("lp", PROXIES_WAITED_SHARE),
+    "rp": ("rp", AT_WORK_WAITED_SHARE),
+    "lp": ("lp", AT_WORK_WAITED_SHARE),
 }
 Late = dict[str, dict[str, int]]  # by link and direction: packets, p99 and max in microseconds
 
@@ -133,7 +137,7 @@ def too_slow(name: str, cpu_s: float, waited_s: float | None, seconds: float) ->
     """In words, for a program of which its machine had too little; empty: it had enough."""
     if cpu_s > MOST_CPU * seconds:
         return f"machine too slow: the {name} took {cpu_s / seconds:.2f} of a core"
-    if waited_s and waited_s > WAITED_SHARE * seconds:
+    if waited_s and waited_s > AT_WORK_WAITED_SHARE * seconds:
         share = f"{100 * waited_s / seconds:.0f} % of the time"
         return f"machine too slow: the {name} waited for a processor for {share}"
     return ""

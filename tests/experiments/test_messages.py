@@ -36,12 +36,12 @@ def test_what_must_not_pass(client: Account, server: Account, says: str) -> None
 
 
 def test_which_end_was_too_busy() -> None:
-    found = account({"cpu_s": 2.81}, {"cpu_s": 2.79, "waited_s": 0.39})
+    found = account({"cpu_s": 2.81}, {"cpu_s": 2.79, "waited_s": 0.79})
     ends = messages.ends(found)
     told = [machine.too_slow(name, it["cpu_s"], it["waited_s"], 4.0) for name, it in ends]
     assert told == ["machine too slow: the client took 0.70 of a core", ""]
-    waited = machine.too_slow("server", 0.1, 0.41, 4.0)
-    assert waited == "machine too slow: the server waited for a processor for 10 % of the time"
+    waited = machine.too_slow("server", 0.1, 0.81, 4.0)
+    assert waited == "machine too slow: the server waited for a processor for 20 % of the time"
 
 
 def test_measures() -> None:
