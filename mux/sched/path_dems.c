@@ -65,6 +65,10 @@ static bool takes_later(const struct path_choice *choice,
 	return path_is_in_time(choice, path, c, 0.5, deviation(choice));
 }
 
+/*
+ * Windows alone tell when bytes leave to a round trip only: by them what stands in a window goes at
+ * once, and a copy behind it would always be the sooner one.
+ */
 static bool repeats(const struct path_choice *choice, const struct path *path,
 		    int64_t arrives_at)
 {
@@ -72,7 +76,8 @@ static bool repeats(const struct path_choice *choice, const struct path *path,
 	double message = (double)pipe_payload(path->pipes[0]);
 	double at = (double)(arrives_at - choice->now) / 1e9;
 
-	return forecast_arrival(&f, message) <= at + deviation(choice);
+	return f.rate > 0 &&
+	       forecast_arrival(&f, message) <= at + deviation(choice);
 }
 
 const struct path_policy path_dems_b = {

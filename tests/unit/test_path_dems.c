@@ -143,6 +143,30 @@ static void what_goes_twice_is_bounded(void **state)
 	}
 }
 
+static bool repeats(const struct play *play, unsigned int lane)
+{
+	const struct path_choice *choice = &play->s.path;
+
+	return path_choice_repeats(choice, play->lane[lane].pipe.path,
+				   choice->now + NS_PER_SEC);
+}
+
+/* By its window alone a copy arrives at once, whatever stands before it. */
+static void nothing_goes_twice_over_a_path_of_unknown_rate(void **state)
+{
+	struct play play;
+
+	(void)state;
+	play_init(&play, &path_dems_f, wifi_lte, 2);
+	play_object(&play, 0, 256 << 10, true);
+	play_next(&play);
+	assert_true(repeats(&play, NEAR));
+	assert_true(repeats(&play, FAR));
+	play.lane[NEAR].pipe.info.rate = 0;
+	assert_false(repeats(&play, NEAR));
+	assert_true(repeats(&play, FAR));
+}
+
 /* It is 20 ms farther than is known: the near path goes on instead of waiting for it. */
 static void what_goes_twice_helps_where_delays_are_others(void **state)
 {
@@ -210,6 +234,7 @@ int main(void)
 		cmocka_unit_test(the_far_one_of_two_takes_from_the_end),
 		cmocka_unit_test(what_is_bound_to_the_far_path_goes_from_the_front),
 		cmocka_unit_test(what_goes_twice_is_bounded),
+		cmocka_unit_test(nothing_goes_twice_over_a_path_of_unknown_rate),
 		cmocka_unit_test(what_goes_twice_helps_where_delays_are_others),
 		cmocka_unit_test(copies_go_over_every_path),
 		cmocka_unit_test(a_deviation_is_of_a_mean_for_each_part_in_flight),
