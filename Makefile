@@ -17,7 +17,7 @@ JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
 # For small machines: a C library that is made to be linked statically.
 STATIC_CC	?= musl-gcc
-STATIC_CFLAGS	?= -Os -ffunction-sections -fdata-sections
+STATIC_CFLAGS	?= -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
 FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
 BPF_CC		?= clang
