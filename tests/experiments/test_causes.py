@@ -29,6 +29,7 @@ from experiments.causes.optimum import Optimum
 from experiments.causes.otherwise import Nearer, Otherwise, Unused
 from experiments.causes.overdue import Overdue
 from experiments.causes.printed import Printed, RoundTrip
+from experiments.causes.turns import Turns
 from experiments.causes.uneven import Uneven
 from experiments.causes.units import size, three
 from experiments.report.data import load
@@ -38,6 +39,7 @@ from experiments.workloads import account
 from experiments.workloads.mhttp import begun
 from experiments.workloads.mhttp.experiment import BY_RANGES
 from experiments.workloads.mhttp.serial import Served
+from experiments.workloads.smt.experiment import BASE
 from tests.experiments import synthetic
 from topologies.parameter import Params
 
@@ -459,6 +461,31 @@ def test_two_paths_take_as_long_as_the_later_of_them() -> None:
     assert "so no split has" not in told
     told = split.Split("size", "share", 0.4).tell(seen(of, over, ours=0.78))
     assert told.endswith("so no split has the published 0.4.")
+
+
+def by_turns(number: int, messages_per_s: float, mbps: float, share: float) -> Setting:
+    measured = {"messages_per_s": messages_per_s, "mbps": mbps, "second_share": share}
+    lossy: Params = {**BASE, "second_loss": 0.01, "distribution": number}
+    return Setting(configuration(lossy, "smt-two-5"), measured)
+
+
+def test_by_turns_both_paths_are_as_fast_as_the_slower_one() -> None:
+    """Of the distribution whose ratio is the answer."""
+    of = Side([by_turns(7, 175, 95.0, 0.05), by_turns(2, 960, 0.25, 0.1)])
+    over = Side([by_turns(7, 17.5, 9.6, 0.5), by_turns(2, 800, 0.2, 0.5)])
+    turns = Turns("distribution", "second_share")
+    told = plain(turns.tell(seen(of, over, ours=10.0, paper=2.0, metric="messages_per_s")))
+    assert told == (
+        "Chosen for each message the paths carried 90.2 Mbit/s and 4.75 Mbit/s. By turns neither "
+        "carries more than the other, so 9.5 Mbit/s are expected of both; 9.6 Mbit/s were "
+        "measured. That is a ratio of 10; 10 was measured, which explains ours. The published 2 is "
+        "that of paths of which one carries 0.333 of the other."
+    )
+    told = plain(turns.tell(seen(of, over, ours=1.2, metric="messages_per_s")))
+    assert told.startswith(
+        "Neither path is full: 64 messages of 32 bytes may be unacknowledged, in"
+    )
+    assert "a round trip of 50 ms 0.328 Mbit/s at most" in told
 
 
 @pytest.mark.parametrize(

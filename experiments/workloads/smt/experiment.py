@@ -8,6 +8,7 @@ the number of messages where they are small, by the paths' rates where they are 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from experiments.causes.turns import Turns
 from experiments.model import OWN, Claim, Experiment, Figure, Metric, Statistic
 from experiments.workloads import messages
 from experiments.workloads.smt.policies import POLICIES
@@ -80,6 +81,7 @@ def published(number: int, says: str, expect: Expect, of: Params = ALL, **more: 
         {**EVEN, **of},
         metric="messages_per_s",
         expect=expect,
+        causes=(Turns("distribution", "second_share"),),
         **more,
     )
 
