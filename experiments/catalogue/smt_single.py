@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.causes.otherwise import Otherwise
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads import messages
 from experiments.workloads.smt.experiment import LATE, work_conserving
@@ -53,6 +54,11 @@ def own(says: str, of: Params, over: Params, than: float) -> Claim:
     return Claim("smt-single", OWN, says, of, over, metric="mean_ms", than=than)
 
 
+UNDER_LIGHT_LOAD = Otherwise(
+    "Under light load, where nothing waits in the sender,",
+    cell(SIDES["SMT over QUIC"], {**WORST, **LIGHT}),
+    *("less", 900.0),
+)
 PUBLISHED = tuple(
     Claim(
         "smt-single",
@@ -65,11 +71,12 @@ PUBLISHED = tuple(
         than=than,
         note="How often messages come and how large they are is not published, so neither is what "
         "of this is waiting in the sender.",
+        causes=causes,
     )
-    for name, expect, than in (
-        ("SMT over QUIC", "less", 900.0),
-        ("QUIC in order", "more", 1000.0),
-        ("TCP", "more", 1000.0),
+    for name, expect, than, causes in (
+        ("SMT over QUIC", "less", 900.0, (UNDER_LIGHT_LOAD,)),
+        ("QUIC in order", "more", 1000.0, ()),
+        ("TCP", "more", 1000.0, ()),
     )
 )
 SAME_RATE = Claim(
