@@ -21,34 +21,43 @@ ATTEMPTS = 3  # of one run, before it is left void
 LATE_P99_US = 1_000  # a fiftieth of the shortest round trip of the last miles
 LATE_MAX_US = 50_000  # one late packet may be a round trip late, as after a loss
 WAITED_SHARE = 0.1  # of the run's time, for the run's own process and linkem
-# The same for who is at work at each packet: rp, lp, and ends that send messages. These wait a
-# little whenever they are at work, since linkem goes before them. Measured on two cores
-# (2026-11-29), of rp and lp the one that waited longer: 0.01 to 0.17 in 31 runs of paths-bulk,
-# whose goodput did not depend on it; 0.15 to 0.34 in 23 runs of attacks beside other programs. Up
-# to 0.2 a friend kept all of its rate there and was served as soon as in runs that had the machine
-# alone, beyond that often half as late again, and at 0.24 twice as late. linkem was on time in all
-# of them. Of ends that send messages (2026-12-01, smt-two-5, 90 Mbit/s) one waited for 0.10 to
-# 0.17 of the time, alone on the machine as well; messages a second were 0.92 to 1.09, in the median
-# 1.01, of those in runs of the same cell in which nobody did (fourteen runs of six cells), and no
-# fewer the longer it waited.
-AT_WORK_WAITED_SHARE = 0.2
+# The same for rp and lp. These wait a little whenever they are at work, since linkem goes before
+# them at each packet. Measured on two cores (2026-11-29), of the two the one that waited longer:
+# 0.01 to 0.17 in 31 runs of paths-bulk, whose goodput did not depend on it; 0.15 to 0.34 in 23
+# runs of attacks beside other programs. Up to 0.2 a friend kept all of its rate there and was
+# served as soon as in runs that had the machine alone, beyond that often half as late again, and
+# at 0.24 twice as late. linkem was on time in all of them.
+PROXIES_WAITED_SHARE = 0.2
+# How long an end that sends messages may wait for a processor each time it has work, in the mean:
+# a tenth of what linkem may be late. The share of the time in which it waits tells nothing of it.
+# At 190 Mbit/s it has work ten thousand times a second, waits for 12 to 17 us each time, since
+# linkem goes before it, and for 0.2 to 0.36 of the time in all. Messages a second were the same to
+# 3 % as in runs of the same cell in which that was below 0.2 (smt-two-2 and -5, 2026-12-01).
+LATE_MEAN_US = 100
 MOST_CPU = 0.7  # of a core, that a client in Python may take before its own pace is measured
 WAITS = {  # by name in a record: who, and for how much of a run it may wait for a processor
     "run": ("the run's process", WAITED_SHARE),
     "linkem": ("linkem", WAITED_SHARE),
-    "rp": ("rp", AT_WORK_WAITED_SHARE),
-    "lp": ("lp", AT_WORK_WAITED_SHARE),
+    "rp": ("rp", PROXIES_WAITED_SHARE),
+    "lp": ("lp", PROXIES_WAITED_SHARE),
 }
 Late = dict[str, dict[str, int]]  # by link and direction: packets, p99 and max in microseconds
 
 
-def _waited_ns(pid: int) -> int | None:
-    """For a processor, all threads together; None where the kernel does not tell."""
+def _waits(pid: int) -> tuple[int, int] | None:
+    """For a processor, all threads together: nanoseconds, and how often it had one. None where the
+    kernel does not tell."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        return sum(int((task / "schedstat").read_text().split()[1]) for task in tasks)
+        told = [(task / "schedstat").read_text().split() for task in tasks]
+        return sum(int(it[1]) for it in told), sum(int(it[2]) for it in told)
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _waited_ns(pid: int) -> int | None:
+    found = _waits(pid)
+    return None if found is None else found[0]
 
 
 def _pressure_us() -> int | None:
@@ -118,28 +127,29 @@ def beyond(told: Mapping[str, Any]) -> str:
 
 
 class Usage:
-    """Of this process since its making: how long it had a processor, and how long it waited for
-    one. None where the kernel does not tell."""
+    """Of this process since its making: how long it had a processor, and how long in the mean it
+    waited for one each time it had work. None where the kernel does not tell."""
 
     def __init__(self) -> None:
-        self._cpu_s, self._waited = time.process_time(), _waited_ns(os.getpid())
+        self._cpu_s, self._waits = time.process_time(), _waits(os.getpid())
 
     def told(self) -> dict[str, float | None]:
-        waited, before = _waited_ns(os.getpid()), self._waited
-        known = waited is not None and before is not None
-        return {
-            "cpu_s": round(time.process_time() - self._cpu_s, 3),
-            "waited_s": round((waited - before) * 1e-9, 3) if known else None,  # type: ignore[operator]
-        }
+        waits, late_us = _waits(os.getpid()), None
+        if waits is not None and self._waits is not None:
+            waited, turns = (now - was for now, was in zip(waits, self._waits, strict=True))
+            late_us = round(waited / turns * 1e-3, 1) if turns else 0.0
+        return {"cpu_s": round(time.process_time() - self._cpu_s, 3), "late_us": late_us}
 
 
-def too_slow(name: str, cpu_s: float, waited_s: float | None, seconds: float) -> str:
+def too_slow(name: str, cpu_s: float, late_us: float | None, seconds: float) -> str:
     """In words, for a program of which its machine had too little; empty: it had enough."""
     if cpu_s > MOST_CPU * seconds:
         return f"machine too slow: the {name} took {cpu_s / seconds:.2f} of a core"
-    if waited_s and waited_s > AT_WORK_WAITED_SHARE * seconds:
-        share = f"{100 * waited_s / seconds:.0f} % of the time"
-        return f"machine too slow: the {name} waited for a processor for {share}"
+    if late_us and late_us > LATE_MEAN_US:
+        return (
+            f"machine too slow: the {name} waited for a processor for {late_us / 1e3:.2f} ms "
+            "in the mean, each time it had work"
+        )
     return ""
 
 

@@ -45,7 +45,7 @@ def send(run: "LiveRun", *words: str) -> dict[str, Any]:
     found["server"] = json.loads(served.out.splitlines()[before])
     check(found)
     for name, end in ends(found):
-        run.void(machine.too_slow(name, end["cpu_s"], end["waited_s"], found["seconds"]))
+        run.void(machine.too_slow(name, end["cpu_s"], end["late_us"], found["seconds"]))
     return found
 
 
