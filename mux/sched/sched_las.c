@@ -148,11 +148,17 @@ static void move_on(struct sched *s, struct conn *c)
 		sched_drr.ready(s, c, 0);	/* it needs no clock */
 }
 
+/*
+ * Nobody owes more than what one of the young sends: of those that wait all may be bound to paths
+ * that carry none of them, for however long.
+ */
 static void add_credit(struct sched *s, unsigned int class, int64_t bytes)
 {
 	s->credit[class] += bytes;
 	if (s->credit[class] > credits[class])
 		s->credit[class] = credits[class];
+	if (s->credit[class] < -YOUNG)
+		s->credit[class] = -YOUNG;
 }
 
 /* What one of the young sends it takes from those that are behind it and wait. */

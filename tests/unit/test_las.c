@@ -75,6 +75,31 @@ static void the_small_go_ahead_of_the_young(void **state)
 		assert_int_equal(scene_send(&scene, 0, MESSAGE), 5);
 }
 
+/* It is bound to a path that is down, while all others have ten times their credit. */
+static void who_cannot_be_carried_is_owed_next_to_nothing(void **state)
+{
+	struct scene scene;
+	uint64_t before;
+
+	(void)state;
+	bulks(&scene, 1);
+	scene.s.path.bound = true;
+	scene.conn[0].paths = 1 << 1;
+	for (int i = 0; i < 160; i++) {
+		scene_ready(&scene, 5);
+		for (uint64_t end = scene.sent[5] + YOUNG / 2; scene.sent[5] < end;)
+			assert_int_equal(scene_send(&scene, 0, MESSAGE), 5);
+		scene_silent(&scene, 5);
+		scene.now += 1000 * MS;
+	}
+	scene.conn[0].paths = 0;
+	scene_ready(&scene, 6);
+	before = scene.sent[0];
+	while (!scene.sent[6])
+		scene_send(&scene, 0, MESSAGE);
+	assert_true(scene.sent[0] - before <= YOUNG);
+}
+
 static void silence_for_a_round_trip_makes_young(void **state)
 {
 	struct scene scene;
@@ -373,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_young_go_ahead_of_the_bulk),
 		cmocka_unit_test(the_small_go_ahead_of_the_young),
+		cmocka_unit_test(who_cannot_be_carried_is_owed_next_to_nothing),
 		cmocka_unit_test(silence_for_a_round_trip_makes_young),
 		cmocka_unit_test(who_opens_without_end_leaves_a_quarter),
 		cmocka_unit_test(a_page_goes_ahead_altogether),
