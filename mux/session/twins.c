@@ -101,13 +101,13 @@ static bool has_more(const struct conn *c)
 {
 	uint64_t size = conn_size(c);
 
-	return conn_starves(c) || (!c->ended && size && size < UINT64_MAX);
+	return conn_starves(c) || (size && size < UINT64_MAX);
 }
 
-/* All that was told of, or all that came before its end. */
+/* All that was told of. */
 static bool is_through(const struct conn *c)
 {
-	return c->ended || conn_outlook(c)->told_to == c->tx_bytes;
+	return conn_outlook(c)->told_to == c->tx_bytes;
 }
 
 /*
@@ -119,6 +119,8 @@ static int64_t ends_at(const struct extended *x, const struct sent_run *sent)
 	const struct channel *ch = x->channel[sent->run->id];
 
 	if (twice(x) != PATH_TWICE_LAST || sent->run->on_all || !ch || !ch->conn)
+		return 0;
+	if (ch->conn->out_ended)
 		return 0;
 	if (has_more(ch->conn))
 		return NEXT_NEVER;

@@ -87,9 +87,9 @@ static void nor_of_who_has_more_as_was_told(void **state)
 	c->tx_bytes += BYTES;
 	assert_true(goes_over(pair, SPARE));
 	c->tx_bytes -= BYTES;
-	c->ended = true;
+	c->out_ended = true;
 	assert_true(goes_over(pair, SPARE));
-	c->ended = false;
+	c->out_ended = false;
 	conn_tell_size(c, 0);
 	assert_true(goes_over(pair, SPARE));
 }
@@ -110,9 +110,9 @@ static void nor_of_whose_application_wrote_a_moment_ago(void **state)
 	assert_true(seen_in(pair, LATER - 1).twins_at == now + LATER);
 	assert_true(seen_in(pair, LATER).twin[SPARE].there);
 	assert_true(seen_in(pair, LATER).twins_at == 0);
-	c->ended = true;
+	c->out_ended = true;
 	assert_true(seen_in(pair, 0).twin[SPARE].there);
-	c->ended = false;
+	c->out_ended = false;
 	conn_tell_size(c, BYTES);
 	c->tx_bytes += BYTES;
 	assert_true(seen_in(pair, 0).twin[SPARE].there);
