@@ -159,7 +159,9 @@ struct extended {
 	/* tails, of which copies go */
 	uint64_t sent;		/* bytes of messages that count, */
 	uint64_t copies;	/* and of them, copies of tails */
-	bool tails_due;		/* a copy is to be sent */
+	bool tails_due;		/* a copy is to be sent, */
+	struct pipe *tail_of;	/* of what this one holds, NULL: of none, */
+	uint64_t tail_from;	/* from there on, as the decision was told */
 	bool doubts;		/* a pipe may be doubtful */
 	struct promptness promptness;	/* of the other end, in acknowledging */
 	struct timer tails_timer;	/* runs while something may be overdue */

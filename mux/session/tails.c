@@ -289,23 +289,25 @@ bool tails_wait(struct session *s, uint8_t *paths)
 	if (x->tails_due)
 		p = next_pipe(s);
 	x->tails_due = p != NULL;
-	if (p)
-		*paths = duplicate_paths(&x->leg[p->index],
-					      done(p, &x->leg[p->index]));
+	x->tail_of = p;
+	if (p) {
+		x->tail_from = done(p, &x->leg[p->index]);
+		*paths = duplicate_paths(&x->leg[p->index], x->tail_from);
+	}
 	return x->tails_due;
 }
 
+/* What the decision was told of: by now the pipe may hold less, which other paths may carry. */
 struct run *tails_copy(struct session *s)
 {
 	struct extended *x = s->ext;
-	struct pipe *p = next_pipe(s);
-	struct leg *leg = p ? &x->leg[p->index] : NULL;
-	struct run *run;
+	struct pipe *p = x->tail_of;
+	struct leg *leg = &x->leg[p->index];
+	struct run *run = duplicate_missing(leg, x->tail_from, p->layer);
 
-	run = p ? duplicate_missing(leg, done(p, leg), p->layer) : NULL;
 	if (!run)
 		return NULL;
-	leg->copied = leg->twice_to = duplicate_beyond(leg, done(p, leg));
+	leg->copied = leg->twice_to = duplicate_beyond(leg, x->tail_from);
 	x->copies += run->len;
 	s->counts.copies += run->messages - run->uncounted;
 	return run;
