@@ -33,9 +33,8 @@ static enum reinject_mode mode_of(const struct session *s)
 
 /* --- what --- */
 
-/* Paths with another pipe that could take it: bits. */
-static uint8_t takers(const struct session *s, const struct pipe *p,
-		      uint8_t paths)
+/* Paths with another pipe than @p that could take a copy: bits. */
+static uint8_t takers(const struct session *s, const struct pipe *p)
 {
 	uint8_t bits = 0;
 	unsigned int i;
@@ -44,11 +43,16 @@ static uint8_t takers(const struct session *s, const struct pipe *p,
 		const struct pipe *other = s->paths.pipes[i];
 
 		if (other != p && !other->doubtful && !other->overdue &&
-		    !other->standby &&
-		    path_bits_have(paths, other->path->number))
+		    !other->standby)
 			bits |= (uint8_t)(1 << other->path->number);
 	}
 	return bits;
+}
+
+/* Of these the ones that may have @sent. */
+static uint8_t among(uint8_t paths, const struct sent_run *sent)
+{
+	return sent->run->paths ? paths & sent->run->paths : paths;
 }
 
 static bool lives(const struct session *s, const struct path *path)
@@ -77,7 +81,7 @@ static bool met_silence(const struct session *s, const struct pipe *p,
 static uint8_t paths_for(const struct session *s, const struct pipe *p,
 			 const struct sent_run *sent)
 {
-	uint8_t all = takers(s, p, sent->run->paths);
+	uint8_t all = among(takers(s, p), sent);
 	uint8_t others = all & (uint8_t)~(1U << p->path->number);
 	bool silent = met_silence(s, p, sent->sent_at) &&
 		      s->ext->leg[p->index].silence.of_path;
@@ -94,10 +98,11 @@ static bool went_twice(const struct sent_run *sent)
 static struct sent_run *head_of(const struct session *s, const struct pipe *p)
 {
 	const struct leg *leg = &s->ext->leg[p->index];
+	uint8_t paths = takers(s, p);
 	uint64_t at = pipe_arrived(p);
 	struct kept_item *item;
 
-	if (p->standby || leg->suspect_since)
+	if (p->standby || leg->suspect_since || !paths)
 		return NULL;
 	if (leg->twice_to > at)
 		at = leg->twice_to;
@@ -105,7 +110,7 @@ static struct sent_run *head_of(const struct session *s, const struct pipe *p)
 		struct sent_run *sent = sent_run_of(item);
 
 		if (sent->end > at && !item->there && !went_twice(sent) &&
-		    takers(s, p, sent->run->paths))
+		    among(paths, sent))
 			return sent;
 	}
 	return NULL;
