@@ -232,6 +232,11 @@ def test_estimate() -> None:
     """Half a round trip, the bytes, those before them, which go in the meantime."""
     assert estimate().seconds(10_000, 0.0) == pytest.approx(0.05 + 0.01)
     assert estimate().seconds(10_000, 0.0, bulk=True) == pytest.approx(0.01)
+    assert estimate().seconds(10_000, 0.0, one_way=True) == pytest.approx(0.05 + 0.01)
+    behind = estimate()  # a queue of 0.2 s, of which srtt has an eighth as yet
+    behind.read(Reading(0.3, 1e6, 0.0, 1000, 0), 0.02)
+    assert behind.seconds(10_000, 0.02) == pytest.approx(0.0625 + 0.01)
+    assert behind.seconds(10_000, 0.02, one_way=True) == pytest.approx(0.05 + 0.025 + 0.01)
     queued = estimate(queued=50_000)
     assert queued.seconds(10_000, 0.0) == pytest.approx(0.05 + 0.01 + 0.05)
     assert queued.seconds(10_000, 0.02) == pytest.approx(0.05 + 0.01 + 0.03)
@@ -315,6 +320,9 @@ def test_policies() -> None:
     assert chosen("estimate", 1, 10**6) == [near, wide]
     assert chosen("closure", 1, 10**6) == [near, wide]
     assert chosen("estimate", 100, bulk=True) == [wide]
+    near.estimate.read(Reading(0.4, 1e5, 0.0, 1000, 0), 0.0)  # a queue, and 0.06 s in the mean
+    assert chosen("estimate", 1) == [near]
+    assert chosen("one-way", 1) == [wide]
     assert [it for it in POLICIES if POLICIES[it].whole] == ["closure"]
     assert [it for it in POLICIES if POLICIES[it].ordered] == ["total"]
 

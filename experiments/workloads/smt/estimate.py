@@ -12,6 +12,9 @@ is the largest rate that was ever read. In its first slow start a connection has
 it is new, and one that is not chosen for that stays new. So until that ends its bandwidth is
 presumed to be the largest of all connections'.
 
+Half of a round trip has half of what stands in a queue of the network, which is all on the way
+there. `one_way` counts the whole: the round trip, less half of the least one that was ever read.
+
 UDT sends at its rate, packet by packet. TCP sends at once what its window has room for: that much
 of what is queued takes as long as `throughput` allows, and the rest goes by the rate.
 """
@@ -44,6 +47,7 @@ class Estimate:
     def __init__(self, printed: bool = False) -> None:
         self.rtt_s = self.rate = self.loss = 0.0
         self.largest = self.presumed = 0.0  # rates
+        self.least_s = math.inf  # round trip
         self.read_at = -math.inf
         self.printed = printed
         self._mss = self._room = 0
@@ -54,6 +58,7 @@ class Estimate:
     def read(self, told: Reading, now: float) -> None:
         weight = NEW if self.read_at > -math.inf else 1.0
         self.rtt_s += weight * (told.rtt_s - self.rtt_s)
+        self.least_s = min(self.least_s, told.rtt_s)
         self.rate += weight * (told.rate - self.rate)
         self.loss += weight * (told.loss - self.loss)
         self.largest = max(self.largest, told.rate)
@@ -80,13 +85,16 @@ class Estimate:
         """What was read, less what left since then by the rate, plus what was handed over."""
         return max(0.0, self._queued - self.rate * (now - self.read_at) + self._sent)
 
-    def seconds(self, size: int, now: float, bulk: bool = False) -> float:
+    def way_s(self, one_way: bool) -> float:
+        return self.rtt_s - self.least_s / 2 if one_way else self.rtt_s / 2
+
+    def seconds(self, size: int, now: float, bulk: bool = False, *, one_way: bool = False) -> float:
         """`bulk`: only how fast it is counts, not how near."""
         throughput, queued = self.throughput, self.queued(now)
         inside = min(queued, self._room)
         before = inside / throughput + (queued - inside) / self.rate
         transfer = size / ((self.rate + throughput) / 2) + before
-        return transfer if bulk else self.rtt_s / 2 + transfer
+        return transfer if bulk else self.way_s(one_way) + transfer
 
 
 def presume(all_of_them: Iterable[Estimate]) -> None:

@@ -6,6 +6,7 @@ even      each message on the next connection in turn: the published base versio
 least     each message where fewest bytes are queued
 estimate  each message where it would be delivered first
 closure   the same of a message and all that it depends on: as published
+one-way   as estimate; what a round trip is longer than the least is a queue on the way there
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ class Policy:
     name: str
     ordered: bool = False
     whole: bool = False  # a closure goes over one connection
+    one_way: bool = False
 
 
 POLICIES = {
@@ -37,6 +39,7 @@ POLICIES = {
         Policy("least"),
         Policy("estimate"),
         Policy("closure", whole=True),
+        Policy("one-way", one_way=True),
     )
 }
 
@@ -56,8 +59,10 @@ class Selector:
             return of[(self._turn - 1) % len(of)]
         if name == "least":
             return min(of, key=lambda it: it.estimate.queued(now))
-        return soonest(of, size, now, bulk)
+        return soonest(of, size, now, bulk, one_way=self.policy.one_way)
 
 
-def soonest(of: Sequence[T], size: int, now: float, bulk: bool = False) -> T:
-    return min(of, key=lambda it: it.estimate.seconds(size, now, bulk))
+def soonest(
+    of: Sequence[T], size: int, now: float, bulk: bool = False, *, one_way: bool = False
+) -> T:
+    return min(of, key=lambda it: it.estimate.seconds(size, now, bulk, one_way=one_way))
