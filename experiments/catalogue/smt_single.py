@@ -235,7 +235,8 @@ class SmtSingle(Experiment):
         "Through pipes the client's connection is redirected to lp, and the server's comes from "
         "rp: the ends' own connections lose nothing, and messages wait in order in the proxies.",
         "A run fails in which a message was delivered later than it could be, and is void where a "
-        "program took more than 0.7 of a core, or waited for one for more than 0.1 ms in the mean.",
+        "program took more than 0.7 of a core, or some process waited for one for half of the "
+        "time.",
     )
 
     def draws(self, params: Params) -> bool:

@@ -53,17 +53,19 @@ def object_of(run: "LiveRun", size: int, *words: str, watch: Watch | None = None
         argv = traffic.command("mhttp", *told, *words, packages=True)
         left_s = max(0.1, run.deadline - time.monotonic())
         argv = enter(run.lab.client.namespace, argv)
+        crowd = machine.Crowd()
         with traffic.running(run, argv, "mhttp", left_s) as client:
             if watch is not None:
                 watch(client.process)
             client.result()
+        run.void(machine.crowded(crowd.share()))
         found = json.loads(account.read_text())
         with file.open("rb") as whole:
             right = hashlib.file_digest(whole, "sha256").hexdigest() == digest
     if not right:
         raise RunFailed(f"the object of {size} bytes came as another one")
     check(found)
-    run.void(machine.too_slow("client", found["cpu_s"], None, found["seconds"]))
+    run.void(machine.too_slow("client", found["cpu_s"], found["seconds"]))
     return found
 
 

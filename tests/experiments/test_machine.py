@@ -95,12 +95,19 @@ def test_a_proxy_that_stood_in_line_makes_a_run_void(monkeypatch: pytest.MonkeyP
     assert "rp_waited_s" not in plain, "a run without pipes has no proxies"
 
 
-def test_a_process_knows_what_it_used() -> None:
-    usage = machine.Usage()
-    sum(range(1_000_000))
-    found = usage.told()
-    assert found["cpu_s"] is not None and 0.005 < found["cpu_s"] < 5
-    assert found["late_us"] is None or 0 <= found["late_us"] < 1e6
+def test_a_crowd_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = {"us": 7_000_000, "s": 100.0}
+    monkeypatch.setattr(machine, "_pressure_us", lambda: clock["us"])
+    monkeypatch.setattr("time.monotonic", lambda: clock["s"])
+    crowd = machine.Crowd()
+    clock.update(us=9_000_000, s=104.0)
+    assert crowd.share() == 0.5 and machine.crowded(crowd.share()) == ""
+    clock["us"] += 480_000
+    assert machine.crowded(crowd.share()) == (
+        "machine too slow: some process waited for a processor for 62 % of the time"
+    )
+    clock["us"] = None
+    assert crowd.share() is None and machine.crowded(None) == ""
 
 
 # --- repeated, up to a limit ---

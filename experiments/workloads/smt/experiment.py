@@ -43,7 +43,7 @@ NOTES = (
     "are lost, so a published value stands only where the text has one. TCP stands for UDT.",
     "The server answers each message by the same policy, and a message counts when its answer "
     "came. A run fails in which one was delivered later than it could be, and is void where a "
-    "program took more than 0.7 of a core, or waited for one for more than 0.1 ms in the mean.",
+    "program took more than 0.7 of a core, or some process waited for one for half of the time.",
 )
 
 

@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments.machine import Usage
 from experiments.workloads import certificate
 from experiments.workloads.smt import control
 from experiments.workloads.smt.association import Association
@@ -48,7 +48,7 @@ class Peer:
     _busy: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._usage = Usage()
+        self._cpu_s = time.process_time()
         classes = [Class("any")]
         self.association = Association(
             self.settings, classes, self._ready, lambda _: self.ended.set()
@@ -85,7 +85,8 @@ class Peer:
         found = self.association.told()
         if self.pause_s:
             found["late"] = None  # what a busy application takes late is not the receiver's doing
-        return {"bytes": self.bytes, **found, **self._usage.told()}
+        cpu_s = round(time.process_time() - self._cpu_s, 3)
+        return {"bytes": self.bytes, **found, "cpu_s": cpu_s}
 
 
 class Server:

@@ -146,7 +146,7 @@ def load(run: "LiveRun", plan: Plan) -> dict[str, Any]:
     if plan.mptcp and sockets["open"] <= len(found["connections"]):
         raise RunFailed(f"{sockets['open']} subflows of {len(found['connections'])} connections")
     if plan.browser == "loader":  # Chromium's many processes are not counted
-        run.void(machine.too_slow("loader", found["cpu_s"], None, found["load_s"]))
+        run.void(machine.too_slow("loader", found["cpu_s"], found["load_s"]))
     return _measures(plan, found, sockets)
 
 
