@@ -18,7 +18,7 @@ from experiments.workloads.mhttp.failure import Failed
 from experiments.workloads.mhttp.message import Answer
 from experiments.workloads.mhttp.path import Path
 from experiments.workloads.mhttp.plan import chunks
-from experiments.workloads.mhttp.scheduler import SCHEDULERS
+from experiments.workloads.mhttp.scheduler import SCHEDULERS, Scheduler, View
 from experiments.workloads.mhttp.sources import Source, Sources
 from experiments.workloads.mhttp.target import Target
 from tests.experiments.mhttp_server import Server, Told, serving, with_fields
@@ -151,6 +151,19 @@ def test_both_servers_have_their_part(policy: str) -> None:
     assert servers[NEAR].connections == servers[FAR].connections == 1
     assert found.sink.answer is not None
     assert found.sink.answer.get("content-length") == str(len(CONTENT))
+
+
+def test_who_was_given_nothing_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else happens meanwhile: its own chunk is whole, and nobody else is at work."""
+    answers: list[int | None] = [*[None] * 9, 0]
+
+    def choose(own: View, others: Sequence[View], sizes: Sequence[int]) -> int | None:
+        answers.append(answers.pop(0))
+        return answers[-1]
+
+    monkeypatch.setitem(SCHEDULERS, "hesitant", Scheduler("hesitant", choose, early=False))
+    settings = replace(QUICK, always=True, scheduler="hesitant")
+    whole(had({NEAR: Server(CONTENT)}, settings, paths=PATHS[:1]))
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK])

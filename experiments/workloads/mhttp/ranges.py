@@ -170,11 +170,11 @@ class Ranges:
                 it.cancel()  # nobody needs that connection, and the clock would wait for it
 
     async def _tick(self) -> None:
+        """Who was given nothing asks again: by other estimates it may be given something."""
         loop = asyncio.get_running_loop()
         due = loop.time()
         while True:
             due += TICK_S
             await asyncio.sleep(due - loop.time())
             self.transfer.tick()
-            if self.transfer.scheduler.early:
-                self._offer_all()
+            self._offer_all()
