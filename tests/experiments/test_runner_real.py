@@ -82,7 +82,7 @@ def test_a_run_may_call_itself_void(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     busy = iter((2.81, 2.79, 2.81))
 
     def measure(run: LiveRun) -> dict[str, Any]:
-        run.void(machine.too_slow("client", next(busy), None, 4.0))
+        run.void(machine.too_slow("client", next(busy), 4.0))
         return {"completion_s": 4.0}
 
     with runner(tmp_path, measure, keep=Keep()) as made:
