@@ -11,6 +11,8 @@
 .DELETE_ON_ERROR:
 
 BUILD	?= build
+# By one name, whoever gives it: what the compiler notes of headers is of objects by their names.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 VENV	?= build/venv
 Q	:= $(if $(V),,@)
 JOBS	?= $(shell nproc 2>/dev/null || echo 2)
