@@ -99,6 +99,14 @@ class Meter:
         return {"took_s": took_s, "late_us": late, **waited, "load": load}
 
 
+def _waited(told: Mapping[str, Any], name: str, who: str, most: float) -> str:
+    """In words, if it was for more than this share of the time."""
+    waited, took = told.get(name), told.get("took_s")
+    if not waited or not took or waited <= most * took:
+        return ""
+    return f"{who} waited for a processor for {100 * waited / took:.0f} % of the time"
+
+
 def beyond(told: Mapping[str, Any]) -> str:
     """Which bounds a run's machine did not keep, in words; empty: it kept all that is known."""
     late = told.get("late_us") or {}
@@ -111,25 +119,9 @@ def beyond(told: Mapping[str, Any]) -> str:
         for us, link in [worst(late, key)]
         if us > most
     ]
-    for name, (who, share_of_run) in WAITS.items():
-        waited, took = told.get(f"{name}_waited_s"), told.get("took_s")
-        if waited and took and waited > share_of_run * took:
-            share = f"{100 * waited / took:.0f} % of the time"
-            found.append(f"{who} waited for a processor for {share}")
+    waits = [_waited(told, f"{name}_waited_s", *which) for name, which in WAITS.items()]
+    found += filter(None, waits)
     return "; ".join(found)
-
-
-class Crowd:
-    """Since its making: for how much of the time some process of the machine waited for a
-    processor."""
-
-    def __init__(self) -> None:
-        self._began, self._us = time.monotonic(), _pressure_us()
-
-    def share(self) -> float | None:
-        """None where the kernel does not tell."""
-        now, seconds = _pressure_us(), time.monotonic() - self._began
-        return None if now is None or self._us is None else (now - self._us) * 1e-6 / seconds
 
 
 def too_slow(name: str, cpu_s: float, seconds: float) -> str:
@@ -139,12 +131,10 @@ def too_slow(name: str, cpu_s: float, seconds: float) -> str:
     return ""
 
 
-def crowded(share: float | None) -> str:
-    """The same of the whole machine."""
-    if share and share > PRESSED_SHARE:
-        percent = f"{100 * share:.0f} % of the time"
-        return f"machine too slow: some process waited for a processor for {percent}"
-    return ""
+def crowded(meter: Meter) -> str:
+    """The same of the whole machine, since `meter` was made."""
+    found = _waited(meter.told({}), "pressure_s", "some process", PRESSED_SHARE)
+    return f"machine too slow: {found}" if found else ""
 
 
 def kept_by(told: Any) -> bool:

@@ -9,20 +9,19 @@ from experiments.causes.units import mbps, ms, size, three
 from experiments.parameters import miles
 from experiments.workloads.smt.sizes import mean
 
+UNIT = "distribution"
+SHARE = "second_share"  # of the bytes, by the second path
 FULL = 0.8  # of a path's rate: it carries what it can
 
 
 @dataclass(frozen=True)
 class Turns(Cause):
     """The first side chooses a path for each message, the second takes both by turns. Settings
-    differ in `unit`. `share`: the measure of the second path's part of the bytes."""
-
-    unit: str
-    share: str
+    differ in the distribution of sizes."""
 
     def tell(self, seen: Seen) -> str:
         """Of the setting that answers."""
-        pairs = seen.pairs(self.unit, seen.metric, "mbps", self.share)
+        pairs = seen.pairs(UNIT, seen.metric, "mbps", SHARE)
         if not pairs:
             return ""
         of, over = min(pairs, key=lambda both: abs(self._ratio(seen, *both) - seen.ours))
@@ -50,7 +49,7 @@ class Turns(Cause):
         return of.measured[seen.metric] / over.measured[seen.metric]
 
     def _carried(self, it: Setting) -> tuple[float, float]:
-        both, second = it.measured["mbps"], it.measured[self.share]
+        both, second = it.measured["mbps"], it.measured[SHARE]
         return both * (1 - second), both * second
 
     def _is_full(self, it: Setting, carried: tuple[float, float]) -> bool:
@@ -59,7 +58,7 @@ class Turns(Cause):
 
     def _limited(self, it: Setting) -> str:
         count, rtt_s = number(it.params, "most_messages"), link.rtt_s(it.params)
-        bytes_ = mean(int(number(it.params, "distribution")))
+        bytes_ = mean(int(number(it.params, UNIT)))
         if not rtt_s:
             return ""
         return (

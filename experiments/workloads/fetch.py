@@ -53,12 +53,12 @@ def object_of(run: "LiveRun", size: int, *words: str, watch: Watch | None = None
         argv = traffic.command("mhttp", *told, *words, packages=True)
         left_s = max(0.1, run.deadline - time.monotonic())
         argv = enter(run.lab.client.namespace, argv)
-        crowd = machine.Crowd()
+        meter = machine.Meter()
         with traffic.running(run, argv, "mhttp", left_s) as client:
             if watch is not None:
                 watch(client.process)
             client.result()
-        run.void(machine.crowded(crowd.share()))
+        run.void(machine.crowded(meter))
         found = json.loads(account.read_text())
         with file.open("rb") as whole:
             right = hashlib.file_digest(whole, "sha256").hexdigest() == digest

@@ -473,7 +473,7 @@ def test_by_turns_both_paths_are_as_fast_as_the_slower_one() -> None:
     """Of the distribution whose ratio is the answer."""
     of = Side([by_turns(7, 175, 95.0, 0.05), by_turns(2, 960, 0.25, 0.1)])
     over = Side([by_turns(7, 17.5, 9.6, 0.5), by_turns(2, 800, 0.2, 0.5)])
-    turns = Turns("distribution", "second_share")
+    turns = Turns()
     told = plain(turns.tell(seen(of, over, ours=10.0, paper=2.0, metric="messages_per_s")))
     assert told == (
         "Chosen for each message the paths carried 90.2 Mbit/s and 4.75 Mbit/s. By turns neither "

@@ -99,15 +99,16 @@ def test_a_crowd_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = {"us": 7_000_000, "s": 100.0}
     monkeypatch.setattr(machine, "_pressure_us", lambda: clock["us"])
     monkeypatch.setattr("time.monotonic", lambda: clock["s"])
-    crowd = machine.Crowd()
+    meter = machine.Meter(began=clock["s"])
     clock.update(us=9_000_000, s=104.0)
-    assert crowd.share() == 0.5 and machine.crowded(crowd.share()) == ""
+    found = meter.told({})
+    assert found["pressure_s"] / found["took_s"] == 0.5 and machine.crowded(meter) == ""
     clock["us"] += 480_000
-    assert machine.crowded(crowd.share()) == (
+    assert machine.crowded(meter) == (
         "machine too slow: some process waited for a processor for 62 % of the time"
     )
     clock["us"] = None
-    assert crowd.share() is None and machine.crowded(None) == ""
+    assert meter.told({})["pressure_s"] is None and machine.crowded(meter) == ""
 
 
 # --- repeated, up to a limit ---

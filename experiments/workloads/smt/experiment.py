@@ -81,7 +81,7 @@ def published(number: int, says: str, expect: Expect, of: Params = ALL, **more: 
         {**EVEN, **of},
         metric="messages_per_s",
         expect=expect,
-        causes=(Turns("distribution", "second_share"),),
+        causes=(Turns(),),
         **more,
     )
 
