@@ -92,3 +92,8 @@ struct run *duplicate_missing(const struct leg *leg, uint64_t at, bool sealed)
 		leave_out(run, of->end, at);
 	return run;
 }
+
+bool duplicate_may_go_by(const struct pipe *p)
+{
+	return !p->overdue && !p->doubtful && !p->standby;
+}

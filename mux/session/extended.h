@@ -346,6 +346,8 @@ uint8_t duplicate_paths(const struct leg *leg, uint64_t at);
  * NULL without memory.
  */
 struct run *duplicate_missing(const struct leg *leg, uint64_t at, bool sealed);
+/* Could @p take a copy? */
+bool duplicate_may_go_by(const struct pipe *p);
 
 /* cutting */
 /* As dialect.frame. */

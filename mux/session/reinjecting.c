@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "../extension/reinject.h"
-#include "../settings/path_bits.h"
 #include "extended.h"
 #include "sent_run.h"
 
@@ -42,8 +41,7 @@ static uint8_t takers(const struct session *s, const struct pipe *p)
 	for (i = 0; i < s->paths.npipes; i++) {
 		const struct pipe *other = s->paths.pipes[i];
 
-		if (other != p && !other->doubtful && !other->overdue &&
-		    !other->standby)
+		if (other != p && duplicate_may_go_by(other))
 			bits |= (uint8_t)(1 << other->path->number);
 	}
 	return bits;
@@ -98,19 +96,24 @@ static bool went_twice(const struct sent_run *sent)
 static struct sent_run *head_of(const struct session *s, const struct pipe *p)
 {
 	const struct leg *leg = &s->ext->leg[p->index];
-	uint8_t paths = takers(s, p);
 	uint64_t at = pipe_arrived(p);
 	struct kept_item *item;
+	uint8_t paths = 0;
 
-	if (p->standby || leg->suspect_since || !paths)
+	if (p->standby || leg->suspect_since)
 		return NULL;
 	if (leg->twice_to > at)
 		at = leg->twice_to;
 	for (item = leg->kept.first; item; item = item->next) {
 		struct sent_run *sent = sent_run_of(item);
 
-		if (sent->end > at && !item->there && !went_twice(sent) &&
-		    among(paths, sent))
+		if (sent->end <= at || item->there || went_twice(sent))
+			continue;
+		if (!paths)
+			paths = takers(s, p);
+		if (!paths)
+			return NULL;
+		if (among(paths, sent))
 			return sent;
 	}
 	return NULL;

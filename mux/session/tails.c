@@ -199,19 +199,13 @@ static bool affords(const struct extended *x, uint64_t from, uint64_t end)
 	return tail_affords(x->sent, x->copies, end - from + pipe_largest(&x->s->shared));
 }
 
-/* Could it take a copy? */
-static bool is_taker(const struct pipe *p)
-{
-	return !p->overdue && !p->doubtful && !p->standby;
-}
-
 /* What is bound to paths that take none is left to TCP, and delays nothing else. */
 static bool has_taker(const struct session *s, const struct leg *leg,
 		      uint64_t at)
 {
 	uint8_t paths = duplicate_paths(leg, at);
 
-	return !paths || paths & paths_with(&s->paths, is_taker);
+	return !paths || paths & paths_with(&s->paths, duplicate_may_go_by);
 }
 
 /* The end of what is to be copied next of @p; 0: nothing. */
